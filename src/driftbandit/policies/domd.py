@@ -1,0 +1,287 @@
+"""DOMD-GLB: discounted online mirror descent for generalized linear bandits (Algorithm 1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import InitVar, dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from driftbandit import theory, validate
+from driftbandit.compiled import direct
+from driftbandit.linalg import add_outer, cholesky, dot, norms, project_ball, solve
+from driftbandit.links import Link, dmu, mu
+from driftbandit.policies.policy import Floats, Ints, Policy, Scores
+from driftbandit.problem import Problem
+from driftbandit.theory import Radius, beta
+
+
+class Memory(NamedTuple):
+    """Everything n learners remember."""
+
+    theta: Floats  # (n, d)     estimate
+    H: Floats  # (n, d, d)  discounted curvature
+    t: Ints  # (n,)       rounds seen
+
+
+class Params(NamedTuple):
+    """The recipe in the paper's letters."""
+
+    link: Link
+    S: float
+    gamma: float
+    lam: float
+    eta: float
+    scale: float
+    radius: Radius
+
+
+@njit(cache=True)
+def score(p: Params, s: Memory, i: int, arms: Floats, mean: Floats, bonus: Floats) -> None:
+    """Estimate x'theta_t and bonus beta_t ||x||_{H_t^-1} of every arm (eq. 2)."""
+    norms(s.H[i], arms, bonus)
+    width = p.scale * beta(p.radius, s.t[i] + 1.0)
+    for a in range(len(arms)):
+        mean[a] = dot(arms[a], s.theta[i])
+        bonus[a] *= width
+
+
+@njit(cache=True)
+def learn(p: Params, s: Memory, i: int, x: Floats, r: float) -> None:
+    """One discounted mirror-descent step (eq. 1), then the curvature at the new iterate."""
+    theta, A, g = s.theta[i], s.H[i], p.link.g  # views: writing them writes the memory
+    age(p.gamma, p.lam, A)  # A_t = gamma H_t + (1 - gamma) lambda I
+    z = dot(x, theta)
+    w = p.eta * dmu(p.link, z) / g
+    u = solve(cholesky(A), x)
+    step = p.eta * (mu(p.link, z) - r) / g / (1.0 + w * dot(x, u))
+    zeta = theta - step * u  # minimiser over R^d: theta - eta Atil^-1 grad, Atil = A + w x x'
+    if dot(zeta, zeta) > p.S * p.S:
+        Atil = A.copy()
+        add_outer(Atil, w, x)
+        zeta = project_ball(Atil, zeta, p.S)
+    theta[:] = zeta
+    add_outer(A, dmu(p.link, dot(x, theta)) / g, x)  # H_{t+1} = A_t + mu'(x'theta_{t+1})/g x x'
+    s.t[i] += 1
+
+
+@njit(cache=True)
+def age(gamma: float, lam: float, H: Floats) -> None:
+    """H <- gamma H + (1 - gamma) lambda I."""
+    d = H.shape[0]
+    for j in range(d):
+        for k in range(d):
+            H[j, k] *= gamma
+        H[j, j] += (1.0 - gamma) * lam
+
+
+@njit(cache=True)
+def score_all(p: Params, s: Memory, arms: Floats, mean: Floats, bonus: Floats) -> None:
+    for i in range(len(s.t)):
+        score(p, s, i, arms[i], mean[i], bonus[i])
+
+
+@njit(cache=True)
+def choose_all(p: Params, s: Memory, arms: Floats, out: Ints) -> None:
+    mean, bonus = np.empty(arms.shape[1]), np.empty(arms.shape[1])
+    for i in range(len(s.t)):
+        score(p, s, i, arms[i], mean, bonus)
+        out[i] = np.argmax(mean + bonus)
+
+
+@njit(cache=True)
+def learn_all(p: Params, s: Memory, x: Floats, r: Floats) -> None:
+    for i in range(len(s.t)):
+        learn(p, s, i, x[i], r[i])
+
+
+_score_all, _choose_all, _learn_all = direct(score_all), direct(choose_all), direct(learn_all)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DOMD(Policy):
+    """Discounted online mirror descent with an optimistic rule, O(d^3) a round for ever.
+
+    | here | paper | |
+    |---|---|---|
+    | `discount` | gamma | weight of a round after each further round |
+    | `half_life` | | the same in words: rounds until a weight halves |
+    | `regularization` | lambda | floor of the curvature (contexts scaled to norm 1) |
+    | `step` | eta | mirror-descent step; larger follows faster |
+    | `bonus` | | width of the bonus in posterior standard deviations |
+    | `delta`, `scale` | delta | or: `scale` times the theorem's radius beta_t(delta) |
+
+    The plain constructor is the practical preset (lambda = 1, half-life 200 rounds, one
+    deviation). `DOMD.from_theory(problem)` has the theorem's eta, lambda, gamma and radius,
+    which are proven and far more cautious.
+
+    >>> problem = Problem(dim=5, radius=1.0, horizon=5000, path_length=6.28)
+    >>> DOMD(problem=problem, half_life=500).discount == 2 ** (-1 / 500)
+    True
+    >>> round(DOMD.from_theory(problem).regularization, 2)
+    68.57
+    """
+
+    discount: float | None = None
+    regularization: float = 1.0
+    step: float | None = None
+    bonus: float | None = None
+    delta: float | None = None
+    scale: float | None = None
+    half_life: InitVar[float | None] = None
+
+    def __post_init__(self, half_life: float | None) -> None:
+        super().__post_init__()
+        self._set(discount=self._resolve_discount(half_life))
+        self._resolve_bonus()
+        step = theory.eta(self.problem) if self.step is None else self.step
+        lam = self.regularization
+        self._set(
+            step=validate.positive("step", step, "eta, the mirror-descent step"),
+            regularization=validate.positive("regularization", lam, "lambda, floor of the curvature"),
+        )
+
+    def _resolve_discount(self, half_life: float | None) -> float:
+        if self.discount is not None and half_life is not None:
+            raise ValueError(
+                f"discount={self.discount!r} and half_life={half_life!r} say the same thing twice: "
+                "pass one of them"
+            )
+        if self.discount is not None:
+            meaning = "gamma; 1 never forgets"
+            return validate.interval("discount", self.discount, meaning, low=0.0, high=1.0)
+        rounds = 200.0 if half_life is None else half_life
+        if rounds == math.inf:
+            return 1.0
+        return float(2.0 ** (-1.0 / validate.positive("half_life", rounds, "rounds, inf = never")))
+
+    def _resolve_bonus(self) -> None:
+        if self.bonus is not None and not (self.delta is None and self.scale is None):
+            raise ValueError(
+                "bonus replaces scale * beta_t(delta): pass bonus, or delta and scale, not both"
+            )
+        if self.bonus is None and self.delta is None and self.scale is None:
+            self._set(bonus=1.0)
+        if self.bonus is not None:
+            self._set(bonus=validate.nonnegative("bonus", self.bonus, "in posterior deviations"))
+            return
+        delta, scale = self.delta, self.scale
+        meaning = "probability that the confidence set fails"
+        self._set(
+            delta=validate.interval("delta", 0.01 if delta is None else delta, meaning, low=0, high=1),
+            scale=validate.nonnegative("scale", 1.0 if scale is None else scale, "factor on beta_t"),
+        )
+
+    @classmethod
+    def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
+        """eta, lambda, gamma and beta_t(0.01) of Theorems 1 to 3; keywords replace any of them."""
+        theorem: dict[str, Any] = {"regularization": theory.lam(problem), "step": theory.eta(problem)}
+        if "bonus" not in overrides:
+            theorem |= {"delta": 0.01, "scale": 1.0}
+        if not {"discount", "half_life"} & set(overrides):
+            theorem["discount"] = theory.discount(problem)
+        return cls(problem=problem, **(theorem | overrides))
+
+    @property
+    def name(self) -> str:
+        return "DOMD-GLB"
+
+    def _radius(self, eta: float, lam: float) -> Radius:
+        if self.bonus is not None:
+            return Radius(self.bonus**2, 0.0, 0.0, 0.0, 1.0)
+        assert self.discount is not None
+        assert self.delta is not None
+        return theory.domd_radius(
+            self.problem, gamma=self.discount, lam=lam, eta=eta, delta=self.delta
+        )
+
+    @cached_property
+    def _params(self) -> Params:
+        """Contexts of norm L are served by lambda L^2: the same as x/L, theta L and lambda."""
+        problem, lam = self.problem, self.regularization
+        assert self.discount is not None
+        assert self.step is not None
+        return Params(
+            link=problem.family.link,
+            S=problem.radius,
+            gamma=self.discount,
+            lam=lam * problem.context_norm**2,
+            eta=self.step,
+            scale=1.0 if self.scale is None else self.scale,
+            radius=self._radius(self.step, lam),
+        )
+
+    def init(self, n: int = 1) -> Memory:
+        """theta_1 = 0 and H_1 = lambda I for n learners."""
+        d = self.problem.dim
+        H = np.tile(self._params.lam * np.eye(d), (n, 1, 1))
+        return Memory(theta=np.zeros((n, d)), H=H, t=np.zeros(n, dtype=np.int64))
+
+    def scores(self, memory: Memory, arms: Floats) -> Scores:
+        arms = np.ascontiguousarray(arms, dtype=float)
+        mean, bonus = np.empty(arms.shape[:2]), np.empty(arms.shape[:2])
+        _score_all(self._params, memory, arms, mean, bonus)
+        return Scores(mean, bonus, mean + bonus)
+
+    def choose(self, memory: Memory, arms: Floats, noise: Floats | None = None) -> Ints:
+        arms = np.ascontiguousarray(arms, dtype=float)
+        out = np.empty(len(arms), dtype=np.int64)
+        _choose_all(self._params, memory, arms, out)
+        return out
+
+    def update(self, memory: Memory, x: Floats, r: Floats) -> Memory:
+        x, r = np.ascontiguousarray(x, dtype=float), np.ascontiguousarray(r, dtype=float)
+        _learn_all(self._params, memory, x, r)
+        return memory
+
+    def forget(self, memory: Memory, steps: float) -> Memory:
+        for H in memory.H:
+            age(self._params.gamma**steps, self._params.lam, H)
+        return memory
+
+
+@dataclass(frozen=True, kw_only=True)
+class GLBOMD(DOMD):
+    """GLB-OMD (Zhang, Xu, Zhao, Sugiyama 2025): the same update with gamma = 1, for a world
+    that stands still, with the lambda and the radius of its own paper."""
+
+    discount: float | None = 1.0
+
+    def __post_init__(self, half_life: float | None) -> None:
+        super().__post_init__(half_life)
+        if self.discount != 1.0:
+            raise ValueError(f"GLB-OMD never forgets (discount 1), got {self.discount!r}: use DOMD")
+
+    @classmethod
+    def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
+        """lambda = max{14 d eta R^2, 6 eta R S k / g}, its radius, and nothing about the drift."""
+        lam = theory.glb_omd_lam(problem)
+        return super().from_theory(problem, **({"discount": 1.0, "regularization": lam} | overrides))
+
+    @property
+    def name(self) -> str:
+        return "GLB-OMD"
+
+    def _radius(self, eta: float, lam: float) -> Radius:
+        if self.bonus is not None:
+            return super()._radius(eta, lam)
+        assert self.delta is not None
+        return theory.glb_omd_radius(self.problem, lam=lam, eta=eta, delta=self.delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Greedy(DOMD):
+    """DOMD's estimate without a bonus: exploitation only."""
+
+    bonus: float | None = 0.0
+
+    @classmethod
+    def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
+        return super().from_theory(problem, **({"bonus": 0.0} | overrides))
+
+    @property
+    def name(self) -> str:
+        return "Greedy"

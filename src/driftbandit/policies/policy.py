@@ -1,0 +1,88 @@
+"""The protocol of a policy: a recipe that reads and writes a memory it does not hold."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftbandit.problem import Problem
+from driftbandit.recipe import Recipe
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Scores(NamedTuple):
+    """What a policy thinks of every arm; it plays the first arm with the largest `upper`."""
+
+    mean: Floats
+    bonus: Floats
+    upper: Floats
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Policy(Recipe):
+    """Base of every policy: a frozen dataclass whose first field is the `Problem`.
+
+    The memory is a NamedTuple of arrays with a leading axis n (replicates, users, segments).
+    A policy implements
+
+        init(n)                      -> memory of n learners that have seen nothing
+        scores(memory, arms)         -> `Scores` of arms (n, N, d), each array (n, N)
+        update(memory, x, r)         -> memory after contexts x (n, d) gave rewards r (n,)
+
+    `update` may write into the arrays it is given and returns the memory to go on with.
+    `choose` leaves the memory untouched. Randomness is an argument: a policy that needs it says
+    how many standard normal numbers a decision takes (`noise_size`) and gets them as
+    `noise` (n, noise_size). Learners never see each other: row 7 alone is row 7 in a batch.
+    """
+
+    problem: Problem
+
+    clairvoyant: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.problem, Problem):
+            raise ValueError(
+                f"problem must be a Problem(dim=..., ...) that says what is known, got {self.problem!r}"
+            )
+
+    @classmethod
+    def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
+        """The policy with every tuning its paper prescribes; keywords replace single values."""
+        return cls(problem=problem, **overrides)
+
+    @property
+    def name(self) -> str:
+        """How papers and figures call it."""
+        return type(self).__name__
+
+    @property
+    def noise_size(self) -> int:
+        """Standard normal numbers that one decision consumes."""
+        return 0
+
+    def init(self, n: int = 1) -> Any:
+        raise NotImplementedError
+
+    def scores(self, memory: Any, arms: Floats) -> Scores:
+        raise NotImplementedError
+
+    def choose(self, memory: Any, arms: Floats, noise: Floats | None = None) -> Ints:
+        """Index of the arm to play for each learner, (n,); ties go to the lowest index."""
+        return np.asarray(np.argmax(self.scores(memory, arms).upper, axis=1))
+
+    def update(self, memory: Any, x: Floats, r: Floats) -> Any:
+        raise NotImplementedError
+
+    def forget(self, memory: Any, steps: float) -> Any:
+        """The memory as it would be after `steps` rounds without data."""
+        raise NotImplementedError(f"{self.name} has no way to age its memory without data")
+
+
+def memory_bytes(memory: Any) -> int:
+    """Bytes in the arrays of a memory."""
+    return sum(a.nbytes for a in memory)

@@ -1,0 +1,195 @@
+"""Playing a policy in an environment, and what came of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftbandit import files
+from driftbandit.environments import Block, Environment
+from driftbandit.environments.tapes import POLICY, tape
+from driftbandit.policies import Policy
+from driftbandit.progress import rounds_bar
+from driftbandit.recipe import Recipe
+
+Floats = NDArray[np.float64]
+BLOCK_BYTES = 8_000_000  # arms drawn at once: large enough to amortise, small enough for cache
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What happened: every array is (n, T), one row per seed, times are per round and seed."""
+
+    policy: Policy
+    environment: Environment
+    seeds: tuple[int, ...]
+    regret: Floats  # dynamic pseudo-regret of each round
+    choices: NDArray[np.int32]
+    rewards: Floats
+    choose_ns: Floats  # (T,) nanoseconds to decide
+    update_ns: Floats  # (T,) nanoseconds to learn
+
+    @property
+    def cumulative(self) -> Floats:
+        """Cumulative dynamic regret, (n, T)."""
+        return np.cumsum(self.regret, axis=1)
+
+    @property
+    def total(self) -> Floats:
+        """Regret of each seed at the horizon, (n,)."""
+        return np.asarray(self.regret.sum(axis=1))
+
+    def mean(self) -> Floats:
+        """Mean cumulative regret over seeds, (T,)."""
+        return np.asarray(self.cumulative.mean(axis=0))
+
+    def std(self) -> Floats:
+        """Standard deviation of the cumulative regret over seeds, (T,); 0 for a single seed."""
+        return np.asarray(self.cumulative.std(axis=0, ddof=int(len(self.seeds) > 1)))
+
+    @property
+    def microseconds(self) -> float:
+        """Median cost of a round (choose and update) per seed; the first rounds compile."""
+        return float(np.median(self.choose_ns + self.update_ns)) / 1000.0
+
+    def __repr__(self) -> str:
+        total = self.total
+        spread = total.std(ddof=1) if len(total) > 1 else 0.0
+        return (
+            f"Run({self.policy.name} on {self.environment.name}, {len(self.seeds)} seeds, "
+            f"T={self.environment.horizon}: regret {total.mean():.1f} ± {spread:.1f}, "
+            f"{self.microseconds:.1f} us a round)"
+        )
+
+    def to_pandas(self) -> Any:
+        """One row per seed and round: policy, seed, round, choice, reward, regret, cumulative."""
+        import pandas as pd
+
+        n, T = self.regret.shape
+        return pd.DataFrame(
+            {
+                "policy": pd.Categorical([self.policy.name]).repeat(n * T),
+                "seed": np.repeat(self.seeds, T),
+                "round": np.tile(np.arange(1, T + 1), n),
+                "choice": self.choices.ravel(),
+                "reward": self.rewards.ravel(),
+                "regret": self.regret.ravel(),
+                "cumulative": self.cumulative.ravel(),
+                "choose_ns": np.tile(self.choose_ns, n),
+                "update_ns": np.tile(self.update_ns, n),
+            }
+        )
+
+    def plot(self, ax: Any = None, **style: Any) -> Any:
+        """Mean cumulative regret with a band of one standard deviation; returns the axes."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.gca() if ax is None else ax
+        t, mean, std = np.arange(1, self.environment.horizon + 1), self.mean(), self.std()
+        (line,) = ax.plot(t, mean, **({"label": self.policy.name} | style))
+        ax.fill_between(t, mean - std, mean + std, color=line.get_color(), alpha=0.15, lw=0)
+        ax.set(xlabel="round $t$", ylabel="cumulative dynamic regret")
+        return ax
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to one npz file, atomically."""
+        header = {
+            "policy": self.policy.to_dict(),
+            "environment": self.environment.to_dict(),
+            "seeds": list(self.seeds),
+        }
+        names = ("regret", "choices", "rewards", "choose_ns", "update_ns")
+        files.write(path, "run", header, {name: getattr(self, name) for name in names})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Run:
+        """Read what `save` wrote."""
+        header, arrays = files.read(path, "run")
+        return cls(
+            policy=Recipe.from_dict(header["policy"]),
+            environment=Recipe.from_dict(header["environment"]),
+            seeds=tuple(header["seeds"]),
+            **arrays,
+        )
+
+
+def simulate(
+    policy: Policy,
+    environment: Environment,
+    seeds: Iterable[int] = range(20),
+    *,
+    progress: bool | Callable[[int], None] = False,
+) -> Run:
+    """Play `policy` in `environment` once per seed, all seeds side by side.
+
+    The result of a seed does not depend on which other seeds run with it. `progress=True` shows
+    a bar on a terminal; a function is called with the number of rounds just finished.
+
+    >>> from driftbandit import DOMD, Circle, simulate
+    >>> world = Circle(horizon=100)
+    >>> simulate(DOMD(problem=world.problem), world, seeds=range(3)).regret.shape
+    (3, 100)
+    """
+    seeds = tuple(seeds)
+    if not seeds:
+        raise ValueError("seeds is empty: pass at least one whole number, such as range(20)")
+    if policy.problem.dim != environment.dim:
+        raise ValueError(
+            f"the policy works in dimension {policy.problem.dim}, the environment in "
+            f"{environment.dim}: build the policy with problem=environment.problem"
+        )
+    with rounds_bar(policy.name, environment.horizon, progress) as advance:
+        return _play(policy, environment, seeds, advance)
+
+
+def _play(
+    policy: Policy, environment: Environment, seeds: tuple[int, ...], advance: Callable[[int], None]
+) -> Run:
+    n, T, family = len(seeds), environment.horizon, environment.family
+    regret, rewards = np.empty((n, T)), np.empty((n, T))
+    choices, times = np.empty((n, T), dtype=np.int32), np.empty((2, T))
+    memory, rows = policy.init(n), np.arange(n)
+    tapes = [tape(seed, POLICY) for seed in seeds]
+    t = 0
+    for block in environment.blocks(seeds, _rounds_at_once(environment, n)):
+        best = family.mu(_best(block))
+        noise = _noise(tapes, len(block.luck), policy.noise_size)
+        for arms, theta, luck, top, z in zip(*block, best, noise):
+            if policy.clairvoyant:
+                policy.reveal(memory, theta)  # type: ignore[attr-defined]
+            tic = perf_counter_ns()
+            choice = policy.choose(memory, arms, z)
+            toc = perf_counter_ns()
+            x = arms[rows, choice]
+            natural = np.einsum("nd,nd->n", x, theta)
+            reward = family.draw(natural, luck)
+            tac = perf_counter_ns()
+            memory = policy.update(memory, x, reward)
+            times[:, t] = toc - tic, perf_counter_ns() - tac
+            regret[:, t] = top - family.mu(natural)
+            choices[:, t], rewards[:, t] = choice, reward
+            t += 1
+        advance(len(block.luck))
+    times /= n
+    return Run(policy, environment, seeds, regret, choices, rewards, times[0], times[1])
+
+
+def _rounds_at_once(environment: Environment, n: int) -> int:
+    row = environment.arms.stream(0, environment.dim)(1).nbytes * n
+    return max(1, min(environment.horizon, BLOCK_BYTES // row))
+
+
+def _best(block: Block) -> Floats:
+    """Largest x'theta of each round and seed, (rounds, n)."""
+    return np.asarray(np.matmul(block.arms, block.theta[..., None])[..., 0].max(axis=2))
+
+
+def _noise(tapes: list[np.random.Generator], rounds: int, size: int) -> Floats:
+    """Standard normals (rounds, n, size), each seed's from its own tape."""
+    return np.stack([rng.standard_normal((rounds, size)) for rng in tapes], axis=1)
