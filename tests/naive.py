@@ -45,7 +45,7 @@ def binomial(n: int) -> Link:
 
 
 def gaussian(variance: float, bound: float) -> Link:
-    """m(z) = z^2 / 2 with dispersion equal to the variance (I.1)."""
+    """m(z) = z^2 / 2, dispersion = variance (I.1)."""
     return Link(lambda z: z**2 / 2, lambda z: z, np.ones_like, np.zeros_like, bound, variance)
 
 
@@ -56,165 +56,149 @@ def poisson(bound: float) -> Link:
 
 def unit_dispersion(link: Link) -> Link:
     """The link of the rewards r / g, whose variance is again its slope (III.0)."""
-    m, mu, dmu, d2mu, R, g = link
-    return Link(
-        m=lambda z: m(z) / g,
-        mu=lambda z: mu(z) / g,
-        dmu=lambda z: dmu(z) / g,
-        d2mu=lambda z: d2mu(z) / g,
-        R=R / g,
-        g=1.0,
-    )
+    m, mu, dmu, d2mu = [lambda z, f=f: f(z) / link.g for f in link[:4]]
+    return Link(m, mu, dmu, d2mu, link.R / link.g, 1.0)
 
 
-# Projections and likelihood
+# Likelihood and projections
 
 
-def ball_projection(A, z, S: float) -> np.ndarray:
-    """argmin over ||v|| <= S of (v - z)' A (v - z), by the secular equation (II.0.3)."""
-    if np.linalg.norm(z) <= S:
-        return np.array(z, dtype=float)
-    w, Q = np.linalg.eigh(A)
-    b = w * (Q.T @ z)
-    rho = brentq(
-        lambda rho: np.linalg.norm(b / (w + rho)) - S,
-        0.0,
-        np.linalg.norm(b) / S,
-        xtol=1e-15,
-        rtol=1e-15,
-    )
-    return Q @ (b / (w + rho))
+class Score(NamedTuple):
+    """The weighted score g_t(theta) = sum w_s mu(x_s'theta) x_s + ridge theta (III.0)."""
 
+    xs: np.ndarray
+    ws: np.ndarray
+    ridge: float
+    link: Link
 
-def minimise_on_balls(*, fun, grad, radii, starts) -> np.ndarray:
-    """Least value over a product of balls: SLSQP from every start, then the KKT equations."""
-    radii = np.array(radii, dtype=float)
-    unit = max(fun(starts[0]), 1e-12)
+    def map(self, theta):
+        """g_t(theta)."""
+        return self.xs.T @ (self.ws * self.link.mu(self.xs @ theta)) + self.ridge * theta
 
-    def rows(z):
-        return z.reshape(len(radii), -1)
-
-    def slack(z):
-        return radii**2 - (rows(z) ** 2).sum(axis=1)
-
-    def slack_jac(z):
-        jac = np.zeros((len(radii),) + rows(z).shape)
-        for i, row in enumerate(rows(z)):
-            jac[i, i] = -2 * row
-        return jac.reshape(len(radii), -1)
-
-    def inside(z):
-        norms = np.linalg.norm(rows(z), axis=1)
-        return (rows(z) * np.minimum(1, radii / np.maximum(norms, 1e-300))[:, None]).ravel()
-
-    def kkt(v):
-        z, nu = v[: -len(radii)], v[-len(radii) :]
-        return np.append(grad(z) / unit + (nu[:, None] * rows(z)).ravel(), slack(z))
-
-    ball = {"type": "ineq", "fun": slack, "jac": slack_jac}
-    points = []
-    for start in starts:
-        run = minimize(
-            lambda z: fun(z) / unit,
-            start,
-            jac=lambda z: grad(z) / unit,
-            method="SLSQP",
-            constraints=ball,
-            options={"ftol": 1e-15, "maxiter": 500},
-        )
-        points.append(inside(run.x))
-    best = min(points, key=fun)
-    if np.any(slack(best) > 1e-5 * radii**2):
-        return best
-    nu = -(rows(grad(best)) * rows(best)).sum(axis=1) / radii**2 / unit
-    exact = root(kkt, np.append(best, nu), tol=1e-14).x[: -len(radii)]
-    near = np.linalg.norm(exact - best) < 1e-3 * radii.max()
-    return exact if near and abs(slack(exact)).max() < 1e-10 else best
-
-
-def sphere_starts(theta, S: float) -> list:
-    """The radial point of theta, the origin and six fixed random points of the sphere."""
-    random = np.random.default_rng(0).standard_normal((6, len(theta)))
-    directions = [theta / np.linalg.norm(theta), 0 * theta]
-    return [S * v for v in directions + [v / np.linalg.norm(v) for v in random]]
-
-
-def score_map(*, theta, xs, ws, ridge: float, link: Link) -> np.ndarray:
-    """g_t(theta) = sum w_s mu(x_s'theta) x_s + ridge theta (III.0)."""
-    return xs.T @ (ws * link.mu(xs @ theta)) + ridge * theta
-
-
-def score_slope(*, theta, xs, ws, ridge: float, link: Link) -> np.ndarray:
-    """H_t(theta), the Jacobian of g_t (III.0)."""
-    return (xs.T * (ws * link.dmu(xs @ theta))) @ xs + ridge * np.eye(len(theta))
+    def slope(self, theta):
+        """H_t(theta), the Jacobian of g_t."""
+        curvature = self.ws * self.link.dmu(self.xs @ theta)
+        return (self.xs.T * curvature) @ self.xs + self.ridge * np.eye(len(theta))
 
 
 def weighted_mle(*, xs, rs, ws, ridge: float, link: Link) -> np.ndarray:
     """argmin of sum w_s (m(x_s'th) - r_s x_s'th) + ridge ||th||^2 / 2 (III.0.1)."""
     xs, rs, ws = np.array(xs), np.array(rs), np.array(ws)
-    data = {"xs": xs, "ws": ws, "ridge": ridge, "link": link}
+    score = Score(xs, ws, ridge, link)
 
     def loss(theta):
-        z = xs @ theta
-        return ws @ (link.m(z) - rs * z) + ridge * theta @ theta / 2
+        return ws @ (link.m(xs @ theta) - rs * (xs @ theta)) + ridge * theta @ theta / 2
 
     def grad(theta):
-        return score_map(theta=theta, **data) - xs.T @ (ws * rs)
-
-    def hess(theta):
-        return score_slope(theta=theta, **data)
+        return score.map(theta) - xs.T @ (ws * rs)
 
     theta = np.zeros(xs.shape[1])
-    if np.linalg.norm(grad(theta)) > 1e-11:
-        theta = minimize(loss, theta, jac=grad, hess=hess, method="trust-exact").x
-    for _ in range(50):
-        if np.linalg.norm(grad(theta)) < 1e-11:
+    if grad(theta).any():
+        theta = minimize(loss, theta, jac=grad, hess=score.slope, method="trust-exact").x
+    while np.linalg.norm(grad(theta)) > 1e-11:
+        newton = theta - np.linalg.solve(score.slope(theta), grad(theta))
+        if np.linalg.norm(grad(newton)) >= np.linalg.norm(grad(theta)):
             break
-        better = theta - np.linalg.solve(hess(theta), grad(theta))
-        if np.linalg.norm(grad(better)) >= np.linalg.norm(grad(theta)):
-            break
-        theta = better
+        theta = newton
     return theta
 
 
-def filippi_projection(*, theta, xs, ws, ridge: float, link: Link, Q, S: float) -> np.ndarray:
+def ball_projection(A, z, S: float) -> np.ndarray:
+    """argmin over ||v|| <= S of (v - z)' A (v - z), by the secular equation (II.0.3)."""
+    if np.linalg.norm(z) <= S:
+        return z
+    w, Q = np.linalg.eigh(A)
+    b = w * (Q.T @ z)
+
+    def excess(nu):
+        return np.linalg.norm(b / (w + nu)) - S
+
+    nu = brentq(excess, 0, np.linalg.norm(b) / S, xtol=1e-15, rtol=1e-15)
+    return Q @ (b / (w + nu))
+
+
+def minimise_on_balls(*, fun, grad, radii, starts) -> np.ndarray:
+    """Least value over a product of balls: SLSQP from every start, then the KKT equations."""
+    n, size = len(radii), np.repeat(radii, len(starts[0]) // len(radii))
+    unit = max(fun(starts[0]), 1e-12)
+
+    def value(y):
+        return fun(size * y) / unit
+
+    def slope(y):
+        return size * grad(size * y) / unit
+
+    def slack(y):
+        return 1 - (y.reshape(n, -1) ** 2).sum(axis=1)
+
+    def kkt(v):
+        y, nu = v[:-n], v[-n:]
+        return np.append(slope(y) + np.repeat(nu, len(y) // n) * y, slack(y))
+
+    runs = []
+    for start in starts:
+        run = minimize(
+            value,
+            start / size,
+            jac=slope,
+            method="SLSQP",
+            bounds=[(-1, 1)] * len(start),
+            constraints={"type": "ineq", "fun": slack},
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        runs.append(run.x)
+    best = min(runs, key=value)
+    if slack(best).max() < 1e-5:
+        nu = -(slope(best) * best).reshape(n, -1).sum(axis=1)
+        exact = root(kkt, np.append(best, nu), tol=1e-14).x[:-n]
+        if np.linalg.norm(exact - best) < 1e-3:
+            best = exact
+    return size * best
+
+
+def sphere_starts(theta, S: float) -> list:
+    """The radial point of theta and four fixed random points of the sphere."""
+    random = np.random.default_rng(0).standard_normal((4, len(theta)))
+    return [S * v / np.linalg.norm(v) for v in [theta, *random]]
+
+
+def filippi_projection(*, theta, score: Score, Q, S: float) -> np.ndarray:
     """argmin over the ball of ||g_t(v) - g_t(theta)||_{Q^-1}; theta itself if inside (III.0.2)."""
     if np.linalg.norm(theta) <= S:
         return theta
-    data = {"xs": xs, "ws": ws, "ridge": ridge, "link": link}
     Qinv = np.linalg.inv(Q)
-    target = score_map(theta=theta, **data)
 
-    def fun(v):
-        u = score_map(theta=v, **data) - target
-        return u @ Qinv @ u / 2
+    def gap(v):
+        return score.map(v) - score.map(theta)
 
-    def grad(v):
-        return score_slope(theta=v, **data) @ Qinv @ (score_map(theta=v, **data) - target)
+    return minimise_on_balls(
+        fun=lambda v: gap(v) @ Qinv @ gap(v) / 2,
+        grad=lambda v: score.slope(v) @ Qinv @ gap(v),
+        radii=[S],
+        starts=sphere_starts(theta, S),
+    )
 
-    return minimise_on_balls(fun=fun, grad=grad, radii=[S], starts=sphere_starts(theta, S))
 
-
-def variable_metric_projection(*, theta, xs, ws, ridge: float, link: Link, S: float) -> np.ndarray:
+def variable_metric_projection(*, theta, score: Score, S: float) -> np.ndarray:
     """argmin over the ball of ||g_t(v) - g_t(theta)||_{H_t(v)^-1}; theta if inside (III.0.3)."""
     if np.linalg.norm(theta) <= S:
         return theta
-    data = {"xs": xs, "ws": ws, "ridge": ridge, "link": link}
-    target = score_map(theta=theta, **data)
+    xs, ws = score.xs, score.ws
+
+    def gap(v):
+        return score.map(v) - score.map(theta)
 
     def fun(v):
-        u = score_map(theta=v, **data) - target
-        return u @ np.linalg.solve(score_slope(theta=v, **data), u) / 2
+        return gap(v) @ np.linalg.solve(score.slope(v), gap(v)) / 2
 
     def grad(v):
-        u = score_map(theta=v, **data) - target
-        q = np.linalg.solve(score_slope(theta=v, **data), u)
-        return u - xs.T @ (ws * link.d2mu(xs @ v) * (xs @ q) ** 2) / 2
+        q = np.linalg.solve(score.slope(v), gap(v))
+        return gap(v) - xs.T @ (ws * score.link.d2mu(xs @ v) * (xs @ q) ** 2) / 2
 
     return minimise_on_balls(fun=fun, grad=grad, radii=[S], starts=sphere_starts(theta, S))
 
 
-# Radii shared by several algorithms
+# The common frame
 
 
 def geometric(q: float, n: int) -> float:
@@ -222,27 +206,9 @@ def geometric(q: float, n: int) -> float:
     return sum(q**i for i in range(n))
 
 
-def subgaussian(*, sigma: float, delta: float, dim: int, ratio: float) -> float:
-    """sigma sqrt(2 log(1/delta) + d log(1 + ratio/d)), ratio = weight sum over regulariser."""
-    return sigma * sqrt(2 * log(1 / delta) + dim * log(1 + ratio / dim))
-
-
-def bernstein(*, m: float, delta: float, dim: int, ridge: float, slope_sum: float) -> float:
-    """Self-normalised radius of noise bounded by m with variance equal to the slope (III.2)."""
-    root_ridge = sqrt(ridge)
-    return (
-        root_ridge / (2 * m)
-        + 2 * m / root_ridge * (log(1 / delta) + dim * log(2))
-        + dim * m / root_ridge * log(1 + slope_sum / (dim * ridge))
-    )
-
-
-# The common frame
-
-
 @dataclass(kw_only=True)
 class Naive:
-    """History and index; the coefficient is unscaled and multiplies sqrt(x' covariance x)."""
+    """History and index; the unscaled coefficient multiplies sqrt(x' covariance x)."""
 
     dim: int
     link: Link
@@ -252,6 +218,8 @@ class Naive:
     scale: float = 1.0
 
     def __post_init__(self):
+        slopes = self.link.dmu(np.array([-self.S, 0.0, self.S]))
+        self.c, self.k = float(min(slopes)), float(max(slopes))
         self.history, self.rs = [], []
 
     @property
@@ -262,22 +230,12 @@ class Naive:
     @property
     def xs(self) -> np.ndarray:
         """Features of rounds 1..t-1, shape (t-1, d)."""
-        return np.array(self.history, dtype=float).reshape(-1, self.dim)
+        return np.array(self.history).reshape(-1, self.dim)
 
-    @property
-    def c(self) -> float:
-        """Least slope on [-S, S]; every family has it at an end."""
-        return float(min(self.link.dmu(np.array([-self.S, self.S]))))
-
-    @property
-    def k(self) -> float:
-        """Largest slope on [-S, S]; every family has it at an end or at zero."""
-        return float(max(self.link.dmu(np.array([-self.S, 0.0, self.S]))))
-
-    @property
-    def sigma(self) -> float:
-        """Sub-Gaussian constant of rewards in [0, R] (I.4)."""
-        return self.link.R / 2
+    def subgaussian(self, *, ratio: float, delta: float | None = None) -> float:
+        """R/2 sqrt(2 log(1/delta) + d log(1 + ratio/d)), ratio = squared weights over reg."""
+        delta = delta or self.delta
+        return self.link.R / 2 * sqrt(2 * log(1 / delta) + self.dim * log(1 + ratio / self.dim))
 
     def mean(self, z):
         """Linear scale: the predictor itself."""
@@ -294,8 +252,7 @@ class Naive:
 
     def choose(self, arms) -> int:
         """Lowest index among the maximisers of mean + bonus."""
-        mean, bonus = self.index(arms)
-        return int(np.argmax(mean + bonus))
+        return int(np.argmax(np.add(*self.index(arms))))
 
     def update(self, x, r):
         """Append one round to the history."""
@@ -318,7 +275,7 @@ class NaiveDOMD(Naive):
         super().__post_init__()
         self.thetas = [np.zeros(self.dim)]
 
-    def curvature(self, age: int = 0):
+    def curvature(self, *, age: int = 0):
         """lam I + sum gamma^(t-1-s+age) mu'(x_s'theta_{s+1})/g x_s x_s': H_t, or A_t at age 1."""
         H = self.lam * np.eye(self.dim)
         for s, x in enumerate(self.history, start=1):
@@ -364,79 +321,27 @@ class NaiveGLBOMD(NaiveDOMD):
         return sqrt(4 * self.lam * self.S**2 + noise + d * (6 * eta**2 + eta) * volume)
 
 
-# Likelihood methods
+# Kinds of weights, of ridge and of noise
 
 
 @dataclass(kw_only=True)
 class Weighted(Naive):
-    """Weighted data, with ridge = lam c and reg = lam (III.0)."""
+    """Weighted data with ridge = lam c and reg = lam (III.0)."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.ridge, self.reg = self.lam * self.c, self.lam
 
     def weights(self):
         """One weight per past round."""
         return np.ones(self.t - 1)
 
-    @property
-    def ridge(self) -> float:
-        return self.lam * self.c
-
-    @property
-    def reg(self) -> float:
-        return self.lam
-
-    def design(self, power: int = 1):
+    def design(self, *, power: int = 1):
         """reg I + sum w_s^power x_s x_s': V_t, or V tilde at power 2."""
         return self.reg * np.eye(self.dim) + (self.xs.T * self.weights() ** power) @ self.xs
 
     def covariance(self):
         return np.linalg.inv(self.design())
-
-
-@dataclass(kw_only=True)
-class Likelihood(Weighted):
-    """Penalised weighted MLE, projected in the design metric when outside the ball."""
-
-    @property
-    def score(self) -> dict:
-        """What defines g_t."""
-        return {"xs": self.xs, "ws": self.weights(), "ridge": self.ridge, "link": self.link}
-
-    def mean(self, z):
-        return self.link.mu(z)
-
-    def mle(self):
-        """The unconstrained estimate."""
-        return weighted_mle(rs=self.rs, **self.score)
-
-    def estimate(self):
-        return filippi_projection(theta=self.mle(), Q=self.design(), S=self.S, **self.score)
-
-
-@dataclass(kw_only=True)
-class Russac(Likelihood):
-    """The convention ridge = lam and reg = lam / c (III.0)."""
-
-    @property
-    def ridge(self) -> float:
-        return self.lam
-
-    @property
-    def reg(self) -> float:
-        return self.lam / self.c
-
-
-@dataclass(kw_only=True)
-class SelfConcordant(Likelihood):
-    """Variance-based methods work on r / g and give the bonus back in units of r (III.0)."""
-
-    def __post_init__(self):
-        super().__post_init__()
-        self.g, self.link = self.link.g, unit_dispersion(self.link)
-
-    def mean(self, z):
-        return self.g * self.link.mu(z)
-
-    def update(self, x, r):
-        super().update(x, r / self.g)
 
 
 @dataclass(kw_only=True)
@@ -461,31 +366,78 @@ class Windowed(Weighted):
 
 @dataclass(kw_only=True)
 class Restarted(Weighted):
-    """w_s = 1 in the current epoch of `period` rounds, whose clock is t - t0."""
+    """w_s = 1 in the current epoch of `period` rounds."""
 
     period: int
 
-    @property
     def clock(self) -> int:
         return (self.t - 1) % self.period
 
     def weights(self):
-        return np.array([float(s >= self.t - self.clock) for s in range(1, self.t)])
+        return np.array([float(s >= self.t - self.clock()) for s in range(1, self.t)])
+
+
+@dataclass(kw_only=True)
+class Likelihood(Weighted):
+    """Penalised weighted MLE, projected in the design metric when outside the ball."""
+
+    def score(self) -> Score:
+        return Score(self.xs, self.weights(), self.ridge, self.link)
+
+    def mean(self, z):
+        return self.link.mu(z)
+
+    def mle(self):
+        """The unconstrained estimate."""
+        return weighted_mle(rs=self.rs, **self.score()._asdict())
+
+    def estimate(self):
+        return filippi_projection(theta=self.mle(), score=self.score(), Q=self.design(), S=self.S)
+
+
+@dataclass(kw_only=True)
+class Russac(Likelihood):
+    """The convention ridge = lam and reg = lam / c (III.0)."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.ridge, self.reg = self.lam, self.lam / self.c
+
+
+@dataclass(kw_only=True)
+class SelfConcordant(Likelihood):
+    """Variance-based methods work on r / g and return the index in units of r (III.0)."""
+
+    def __post_init__(self):
+        self.g, self.link = self.link.g, unit_dispersion(self.link)
+        super().__post_init__()
+
+    def bernstein(self, *, total: float, delta: float) -> float:
+        """Radius of noise bounded by R with variance mu', squared weights adding to total."""
+        R, d, ridge = self.link.R, self.dim, self.ridge
+        volume = d * log(1 + self.k * total / (d * ridge))
+        return (ridge / (2 * R) + R * (2 * log(1 / delta) + 2 * d * log(2) + volume)) / sqrt(ridge)
+
+    def mean(self, z):
+        return self.g * self.link.mu(z)
+
+    def update(self, x, r):
+        super().update(x, r / self.g)
+
+
+# Restarts
 
 
 @dataclass(kw_only=True)
 class NaiveGLMUCB(Likelihood):
     """Regularised GLM-UCB (II.2.2)."""
 
-    @property
     def clock(self) -> int:
         """Rounds that the estimate has seen."""
         return self.t - 1
 
     def coefficient(self) -> float:
-        noise = subgaussian(
-            sigma=self.sigma, delta=self.delta, dim=self.dim, ratio=self.clock / self.lam
-        )
+        noise = self.subgaussian(ratio=self.clock() / self.lam)
         return self.k / self.c * (self.c * sqrt(self.lam) * self.S + noise)
 
 
@@ -499,22 +451,18 @@ class NaiveRestartGLB(Restarted, NaiveGLMUCB):
         return super().estimate() if self.project else self.mle()
 
 
-@dataclass(kw_only=True)
-class Instance:
-    """A base algorithm that lives on block offsets start .. start + 2^order - 1 (II.4.2)."""
+class Instance(NamedTuple):
+    """A base algorithm that lives on block offsets start..end-1, end = start + 2^order (II.4.2)."""
 
     order: int
     start: int
+    end: int
     alg: Naive
-
-    @property
-    def end(self) -> int:
-        return self.start + 2**self.order
 
 
 @dataclass(kw_only=True)
 class NaiveMASTER(Naive):
-    """MASTER (II.4) over fresh copies of `base()`, GLM-UCB unless given; rewards in units of R."""
+    """MASTER (II.4) over fresh copies of `base()`, GLM-UCB unless given; gains are r / R."""
 
     horizon: int
     coins: Callable[[int, int], float]
@@ -538,34 +486,32 @@ class NaiveMASTER(Naive):
         self.instances = [i for i in self.instances if i.end > tau]
         for m in range(self.n, -1, -1):
             if tau % 2**m == 0 and self.coins(tau, m) < 2 ** (-(self.n - m) / 2):
-                self.instances.append(Instance(order=m, start=tau, alg=self.fresh()))
+                self.instances.append(Instance(m, tau, tau + 2**m, self.fresh()))
 
     def fresh(self) -> Naive:
         """A base without data."""
         if self.base is not None:
             return self.base()
-        return NaiveGLMUCB(
-            dim=self.dim, link=self.link, S=self.S, lam=self.lam, delta=self.delta, scale=self.scale
-        )
+        names = ["dim", "link", "S", "lam", "delta", "scale"]
+        return NaiveGLMUCB(**{name: getattr(self, name) for name in names})
 
-    @property
     def active(self) -> Naive:
         """The live instance of smallest order."""
         return min(self.instances, key=lambda i: i.order).alg
 
     def estimate(self):
-        return self.active.estimate()
+        return self.active().estimate()
 
     def coefficient(self) -> float:
-        return self.active.coefficient()
+        return self.active().coefficient()
 
     def index(self, arms):
-        return self.active.index(arms)
+        return self.active().index(arms)
 
     def choose(self, arms) -> int:
-        mean, bonus = self.index(arms)
-        self.value = float(np.clip(max(mean + bonus) / self.link.R, 0, 1))
-        return int(np.argmax(mean + bonus))
+        total = np.add(*self.index(arms))
+        self.value = float(np.clip(max(total) / self.link.R, 0, 1))
+        return int(np.argmax(total))
 
     def beta(self) -> float:
         """The constant of the base's published radius (II.2.3)."""
@@ -581,17 +527,16 @@ class NaiveMASTER(Naive):
         return 6 * (np.log2(self.horizon) + 1) * log(self.horizon / self.delta) * self.rho(n)
 
     def failed(self) -> bool:
-        """Test 1 on the instances that end now, test 2 on the whole block (II.4.3)."""
-        now = len(self.gains)
-        lowest = min(self.values)
+        """Test 1 on every instance that ends now, test 2 on the whole block (II.4.3)."""
+        now, lowest = len(self.gains), min(self.values)
         for i in self.instances:
-            if i.end == now:
-                if np.mean(self.gains[i.start :]) >= lowest + 9 * self.rhohat(2**i.order):
-                    return True
+            high = lowest + 9 * self.rhohat(2**i.order)
+            if i.end == now and np.mean(self.gains[i.start :]) >= high:
+                return True
         return np.mean(self.values) - np.mean(self.gains) >= 3 * self.rhohat(now)
 
     def update(self, x, r):
-        self.active.update(x, r)
+        self.active().update(x, r)
         super().update(x, r)
         self.gains.append(r / self.link.R)
         self.values.append(self.value)
@@ -604,9 +549,12 @@ class NaiveMASTER(Naive):
             self.schedule()
 
 
+# Online Newton
+
+
 @dataclass(kw_only=True)
 class NaiveGLOC(Weighted):
-    """GLOC with the online Newton step (II.5); kappa = c, the centre is ridge regression on z."""
+    """GLOC with the online Newton step (II.5), kappa = c; the centre regresses on z_s."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -621,26 +569,27 @@ class NaiveGLOC(Weighted):
 
     def regret(self) -> float:
         """B = 2 kappa S^2 lam + sum (mu(z_s) - r_s)^2 ||x_s||^2_{V_s^-1} / (2 kappa)."""
-        B = 2 * self.c * self.S**2 * self.lam
-        V = self.lam * np.eye(self.dim)
+        B, V = 2 * self.c * self.S**2 * self.lam, self.lam * np.eye(self.dim)
         for x, z, r in zip(self.history, self.predictions(), self.rs):
             V = V + np.outer(x, x)
             B += (self.link.mu(z) - r) ** 2 * (x @ np.linalg.solve(V, x)) / (2 * self.c)
         return B
 
     def coefficient(self) -> float:
-        c, B, sigma, z = self.c, self.regret(), self.sigma, self.predictions()
+        c, B, sigma, z = self.c, self.regret(), self.link.R / 2, self.predictions()
         inner = 1 + 2 / c * B + 4 * sigma**4 / (c**4 * self.delta**2)
         noise = 8 * sigma**2 / c**2 * log(2 / self.delta * sqrt(inner))
         fit = z @ z - self.estimate() @ (self.xs.T @ z)
         return sqrt(max(0.0, 1 + 4 / c * B + noise + self.lam * self.S**2 - fit))
 
     def update(self, x, r):
-        theta = self.thetas[-1]
         super().update(x, r)
-        x, V = self.history[-1], self.design()
+        x, theta, V = self.history[-1], self.thetas[-1], self.design()
         free = theta - (self.link.mu(x @ theta) - r) / self.c * np.linalg.solve(V, x)
         self.thetas.append(ball_projection(V, free, self.S))
+
+
+# Discounted and windowed likelihood
 
 
 @dataclass(kw_only=True)
@@ -648,12 +597,12 @@ class NaiveDGLUCB(Discounted, Russac):
     """D-GLUCB (III.1a), projected in the metric of V tilde."""
 
     def estimate(self):
-        return filippi_projection(theta=self.mle(), Q=self.design(2), S=self.S, **self.score)
+        Vt = self.design(power=2)
+        return filippi_projection(theta=self.mle(), score=self.score(), Q=Vt, S=self.S)
 
     def coefficient(self) -> float:
         c, k, lam, S = self.c, self.k, self.lam, self.S
-        ratio = geometric(self.gamma**2, self.t) / self.reg
-        noise = subgaussian(sigma=self.sigma, delta=self.delta, dim=self.dim, ratio=ratio)
+        noise = self.subgaussian(ratio=geometric(self.gamma**2, self.t) / self.reg)
         return 2 * k / c * (noise + sqrt(c * lam) * S + 2 * S * k * sqrt(c / lam))
 
 
@@ -665,14 +614,13 @@ class NaiveSWGLUCB(Windowed, Russac):
 
     def coefficient(self) -> float:
         ratio = min(self.t, self.window) / self.reg
-        delta = self.delta / self.horizon
-        noise = subgaussian(sigma=self.sigma, delta=delta, dim=self.dim, ratio=ratio)
+        noise = self.subgaussian(ratio=ratio, delta=self.delta / self.horizon)
         return 2 * self.k / self.c * (noise + sqrt(self.c * self.lam) * self.S)
 
 
 @dataclass(kw_only=True)
-class NaiveSCDGLUCB(Discounted, SelfConcordant, Russac):
-    """SC-D-GLUCB (III.2): no projection; Remark 1 inside the ball unless `remark` is off."""
+class Unprojected(SelfConcordant, Russac):
+    """SC-GLUCB (III.2): the plain MLE; Remark 1 inside the ball unless `remark` is off."""
 
     horizon: int
     remark: bool = True
@@ -680,23 +628,8 @@ class NaiveSCDGLUCB(Discounted, SelfConcordant, Russac):
     def estimate(self):
         return self.mle()
 
-    def total(self) -> float:
-        """Sum of squared weights in the radius."""
-        return (1 - self.horizon**-2.0) / (1 - self.gamma**2)
-
     def rho(self) -> float:
-        return bernstein(
-            m=self.link.R,
-            delta=self.delta / self.horizon,
-            dim=self.dim,
-            ridge=self.lam,
-            slope_sum=self.k * self.total(),
-        )
-
-    def sbar(self) -> float:
-        """S plus the bias of forgotten rounds."""
-        bias = (2 * self.S * self.k + self.link.R) / (self.lam * (1 - self.gamma))
-        return self.S + bias / self.horizon
+        return self.bernstein(total=self.total(), delta=self.delta / self.horizon)
 
     def beta(self) -> float:
         """Eq. 4, for any estimate."""
@@ -713,10 +646,20 @@ class NaiveSCDGLUCB(Discounted, SelfConcordant, Russac):
 
 
 @dataclass(kw_only=True)
-class NaiveSCSWGLUCB(Windowed, NaiveSCDGLUCB):
-    """SC-SW-GLUCB (III.2): window weights, no bias term."""
+class NaiveSCDGLUCB(Discounted, Unprojected):
+    """SC-D-GLUCB (III.2), where gamma^D = 1/T."""
 
-    gamma: None = None
+    def total(self) -> float:
+        return (1 - self.horizon**-2.0) / (1 - self.gamma**2)
+
+    def sbar(self) -> float:
+        bias = (2 * self.S * self.k + self.link.R) / (self.lam * (1 - self.gamma))
+        return self.S + bias / self.horizon
+
+
+@dataclass(kw_only=True)
+class NaiveSCSWGLUCB(Windowed, Unprojected):
+    """SC-SW-GLUCB (III.2)."""
 
     def total(self) -> float:
         return min(self.t, self.window)
@@ -727,21 +670,20 @@ class NaiveSCSWGLUCB(Windowed, NaiveSCDGLUCB):
 
 @dataclass(kw_only=True)
 class NaiveBVDGLMUCB(Discounted, Likelihood):
-    """BVD-GLM-UCB (III.3), with the generalised projection in its three cases."""
+    """BVD-GLM-UCB (III.3), with the generalised projection in its cases a, b and c."""
 
     def beta(self) -> float:
-        ratio = geometric(self.gamma**2, self.t) / self.lam
-        noise = subgaussian(sigma=self.sigma, delta=self.delta, dim=self.dim, ratio=ratio)
+        noise = self.subgaussian(ratio=geometric(self.gamma**2, self.t) / self.lam)
         return sqrt(self.lam) * self.c * self.S + noise
 
     def coefficient(self) -> float:
         return 2 * self.k / self.c * self.beta()
 
     def estimate(self):
-        theta, Vt = self.mle(), self.design(2)
-        near = filippi_projection(theta=theta, Q=Vt, S=self.S, **self.score)
-        u = score_map(theta=near, **self.score) - score_map(theta=theta, **self.score)
-        if u @ np.linalg.solve(Vt, u) <= self.beta() ** 2:
+        theta, score, Vt = self.mle(), self.score(), self.design(power=2)
+        near = filippi_projection(theta=theta, score=score, Q=Vt, S=self.S)
+        gap = score.map(near) - score.map(theta)
+        if gap @ np.linalg.solve(Vt, gap) <= self.beta() ** 2:
             self.case = "a" if near is theta else "b"
             return near
         self.case = "c"
@@ -749,24 +691,26 @@ class NaiveBVDGLMUCB(Discounted, Likelihood):
 
     def joint(self, theta):
         """Case c: min ||g(v) + beta Vt^(1/2) e - g(theta)||_{V^-2}, ||v|| <= S, ||e|| <= 1."""
-        w, Q = np.linalg.eigh(self.design(2))
+        score, d, Vinv = self.score(), self.dim, np.linalg.inv(self.design())
+        w, Q = np.linalg.eigh(self.design(power=2))
         shift = self.beta() * (Q * np.sqrt(w)) @ Q.T
-        Vinv = np.linalg.inv(self.design())
-        score, d = self.score, self.dim
-        target = score_map(theta=theta, **score)
 
         def residual(p):
-            return Vinv @ (score_map(theta=p[:d], **score) + shift @ p[d:] - target)
-
-        def fun(p):
-            return residual(p) @ residual(p) / 2
+            return Vinv @ (score.map(p[:d]) + shift @ p[d:] - score.map(theta))
 
         def grad(p):
             back = Vinv @ residual(p)
-            return np.append(score_slope(theta=p[:d], **score) @ back, shift @ back)
+            return np.append(score.slope(p[:d]) @ back, shift @ back)
 
-        starts = [np.append(v, np.zeros(d)) for v in sphere_starts(theta, self.S)]
-        return minimise_on_balls(fun=fun, grad=grad, radii=[self.S, 1], starts=starts)[:d]
+        return minimise_on_balls(
+            fun=lambda p: residual(p) @ residual(p) / 2,
+            grad=grad,
+            radii=[self.S, 1.0],
+            starts=[np.append(v, np.zeros(d)) for v in sphere_starts(theta, self.S)],
+        )[:d]
+
+
+# Weighted likelihood with one design matrix
 
 
 @dataclass(kw_only=True)
@@ -774,8 +718,7 @@ class NaiveGLBWeightUCB(Discounted, Likelihood):
     """GLB-WeightUCB (III.4b)."""
 
     def coefficient(self) -> float:
-        ratio = geometric(self.gamma**2, self.t - 1) / self.lam
-        noise = subgaussian(sigma=self.sigma, delta=self.delta, dim=self.dim, ratio=ratio)
+        noise = self.subgaussian(ratio=geometric(self.gamma**2, self.t - 1) / self.lam)
         return 2 * self.k / self.c * (sqrt(self.lam) * self.c * self.S + noise)
 
 
@@ -784,21 +727,14 @@ class NaiveSCBWeightUCB(Discounted, SelfConcordant):
     """SCB-WeightUCB (III.4c), projected in the variable metric."""
 
     def estimate(self):
-        return variable_metric_projection(theta=self.mle(), S=self.S, **self.score)
+        return variable_metric_projection(theta=self.mle(), score=self.score(), S=self.S)
 
     def total(self) -> float:
-        """Sum of squared weights in the radius."""
         return geometric(self.gamma**2, self.t - 1)
 
     def beta(self) -> float:
         """Eq. 16."""
-        noise = bernstein(
-            m=self.link.R,
-            delta=self.delta,
-            dim=self.dim,
-            ridge=self.ridge,
-            slope_sum=self.k * self.total(),
-        )
+        noise = self.bernstein(total=self.total(), delta=self.delta)
         return noise + sqrt(self.ridge) * self.S
 
     def coefficient(self) -> float:
@@ -813,11 +749,10 @@ class NaiveSCBPWWeightUCB(NaiveSCBWeightUCB):
     variant: str = "A"
 
     def total(self) -> float:
-        """With gamma^D = 1/T."""
         return (1 - self.horizon**-2.0) / (1 - self.gamma**2)
 
     def beta(self) -> float:
-        """rho: Eq. 16 at D plus the bias of rounds older than D."""
+        """rho: Eq. 16 at D, where gamma^D = 1/T, plus the bias of rounds older than D."""
         bias = (2 * self.S * self.k + self.link.R) / sqrt(self.ridge)
         return super().beta() + bias / (self.horizon * (1 - self.gamma))
 
@@ -827,7 +762,7 @@ class NaiveSCBPWWeightUCB(NaiveSCBWeightUCB):
     def covariance(self):
         if self.variant == "A":
             return super().covariance()
-        return np.linalg.inv(score_slope(theta=self.estimate(), **self.score))
+        return np.linalg.inv(self.score().slope(self.estimate()))
 
     def coefficient(self) -> float:
         if self.variant == "A":
@@ -847,24 +782,22 @@ class NaiveLinUCB(Weighted):
         return self.t - 1
 
     def estimate(self):
-        return np.linalg.solve(self.design(), self.xs.T @ (self.weights() * np.array(self.rs)))
+        return np.linalg.solve(self.design(), self.xs.T @ (self.weights() * self.rs))
 
     def coefficient(self) -> float:
-        ratio = self.total() / self.lam
-        noise = subgaussian(sigma=self.sigma, delta=self.delta, dim=self.dim, ratio=ratio)
-        return sqrt(self.lam) * self.S + noise
+        return sqrt(self.lam) * self.S + self.subgaussian(ratio=self.total() / self.lam)
 
 
 @dataclass(kw_only=True)
 class NaiveDLinUCB(Discounted, NaiveLinUCB):
-    """D-LinUCB (III.5a), with the sandwich norm V^-1 Vt V^-1."""
+    """D-LinUCB (III.5a), with the sandwich V^-1 Vt V^-1."""
 
     def total(self) -> float:
         return geometric(self.gamma**2, self.t)
 
     def covariance(self):
         Vinv = np.linalg.inv(self.design())
-        return Vinv @ self.design(2) @ Vinv
+        return Vinv @ self.design(power=2) @ Vinv
 
 
 @dataclass(kw_only=True)
@@ -872,8 +805,8 @@ class NaiveSWLinUCB(Windowed, NaiveLinUCB):
     """SW-LinUCB (III.5b)."""
 
     def coefficient(self) -> float:
-        noise = self.sigma * sqrt(self.dim * log((1 + self.window / self.lam) / self.delta))
-        return sqrt(self.lam) * self.S + noise
+        noise = sqrt(self.dim * log((1 + self.window / self.lam) / self.delta))
+        return sqrt(self.lam) * self.S + self.link.R / 2 * noise
 
 
 @dataclass(kw_only=True)
@@ -889,4 +822,4 @@ class NaiveRestartLinUCB(Restarted, NaiveLinUCB):
     """RestartUCB (II.3.1)."""
 
     def total(self) -> float:
-        return self.clock
+        return self.clock()

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from threading import RLock
-from typing import Any, NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from driftbandit import files, validate
-from driftbandit.compiled import direct
-from driftbandit.linalg import dot
 from driftbandit.policies import Policy, Scores, memory_bytes
 from driftbandit.policies.policy import Floats
 from driftbandit.recipe import Recipe
@@ -28,19 +25,6 @@ class Prediction(NamedTuple):
     mean: Floats
     lower: Floats
     upper: Floats
-
-
-@njit(cache=True)
-def first_bad_row(X: Floats, limit: float) -> int:
-    """First row that is not finite or longer than `limit`, or -1."""
-    for a in range(len(X)):
-        square = dot(X[a], X[a])
-        if not square <= limit * limit:  # NaN compares false
-            return a
-    return -1
-
-
-_first_bad_row = direct(first_bad_row)
 
 
 class Bandit:
@@ -63,32 +47,60 @@ class Bandit:
         if not isinstance(policy, Policy):
             raise ValueError(f"policy must be a policy such as DOMD(problem=...), got {policy!r}")
         self.policy = policy
-        self._memory = policy.init(1)
         self._rng = np.random.default_rng(validate.count("seed", seed, "for its own luck", least=0))
-        self._lock = RLock()
         self._limit = policy.problem.context_norm * SLACK
+        self._start(policy.init(1))
+
+    def _start(self, memory: Any) -> None:
+        """Go on from this memory."""
+        self._lock = Lock()
+        self._acquire, self._release = self._lock.acquire, self._lock.release
+        single = self.policy.single(memory, self._limit)
+        self._memory, self._choose, self._update = single or (
+            memory,
+            self._choose_plain,
+            self._update_plain,
+        )
 
     def choose(self, arms: ArrayLike) -> int:
         """Index of the arm to play, of arms (n_arms, dim); their number may change every call."""
-        X = self._contexts(arms)
-        with self._lock:
-            noise = None
-            if self.policy.noise_size:
-                noise = self._rng.standard_normal((1, self.policy.noise_size))
-            return int(self.policy.choose(self._memory, X[None], noise)[0])
+        self._acquire()
+        try:
+            arm = self._choose(arms)  # type: ignore[arg-type]
+        except (TypeError, ValueError):  # not an array of the kind that compiled code takes
+            arm = self._choose(self._array(arms, 2))
+        finally:
+            self._release()
+        if arm < 0:
+            self._complain(arms)
+        return arm
 
     def update(self, x: ArrayLike, reward: float) -> None:
         """Learn that the context x (dim,) was played and gave this reward, now or long ago."""
-        row = np.asarray(x)
-        if row.ndim != 1:
-            raise ValueError(
-                f"x must be one context of shape ({self.policy.problem.dim},), got {_shape(x)}: "
-                "pass arms[arm], the row that was played"
-            )
-        X = self._contexts(row[None])
-        r = np.array([self._reward(reward)])
-        with self._lock:
-            self._memory = self.policy.update(self._memory, X, r)
+        self._acquire()
+        try:
+            learnt = self._update(x, reward)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            learnt = self._update(self._array(x, 1), self._number(reward))
+        finally:
+            self._release()
+        if not learnt:
+            self._complain(x)
+            self._complain_reward(reward)
+
+    def _choose_plain(self, arms: Floats) -> int:
+        X = self._array(arms, 2)
+        if not self._are_contexts(X):
+            return -1
+        noise = self._rng.standard_normal((1, self.policy.noise_size))
+        return int(self.policy.choose(self._memory, X[None], noise)[0])
+
+    def _update_plain(self, x: Floats, reward: float) -> bool:
+        X, r = self._array(x, 1)[None], self._number(reward)
+        if not self._are_contexts(X) or not self.policy.problem.family.contains(r):
+            return False
+        self._memory = self.policy.update(self._memory, X, np.array([r]))
+        return True
 
     def scores(self, arms: ArrayLike) -> Scores:
         """Mean, bonus and upper bound of every arm, each (n_arms,), on the policy's own scale."""
@@ -163,7 +175,7 @@ class Bandit:
         try:
             bandit = cls(Recipe.from_dict(header["policy"]))
             bandit._rng.bit_generator.state = header["rng"]
-            bandit._memory = _fitting(bandit._memory, arrays)
+            bandit._start(_fitting(bandit._memory, arrays))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged or foreign: {error}; restore it from a copy") from None
         return bandit
@@ -173,54 +185,70 @@ class Bandit:
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
-            return {k: v for k, v in self.__dict__.items() if k != "_lock"}
+            return {"policy": self.policy, "_memory": self._memory, "_rng": self._rng}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=RLock())
+        self.__init__(state["policy"])  # type: ignore[misc]
+        self._rng = state["_rng"]
+        self._start(state["_memory"])
 
     def _contexts(self, arms: ArrayLike) -> Floats:
-        """arms as a clean (n_arms, dim) array, or a ValueError that says what is wrong."""
-        d = self.policy.problem.dim
-        try:
-            X = np.ascontiguousarray(arms, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"contexts must be numbers in an array of shape (n_arms, {d}), got {_shape(arms)}"
-            ) from None
-        if X.ndim != 2 or X.shape[1] != d:
-            raise ValueError(f"contexts must have shape (n_arms, {d}), got {X.shape}: one row per arm")
-        if not len(X):
-            raise ValueError("there are no arms to choose from: pass at least one row")
-        bad = _first_bad_row(X, self._limit)
-        if bad >= 0:
-            self._complain(X[bad], bad)
+        """arms as a clean (n_arms, dim) array."""
+        X = self._array(arms, 2)
+        if not self._are_contexts(X):
+            self._complain(X)
         return X
 
-    def _complain(self, row: Floats, index: int) -> None:
-        if not np.isfinite(row).all():
-            raise ValueError(f"context {index} holds NaN or infinity: {row}; clean the features first")
-        raise ValueError(
-            f"context {index} has norm {math.hypot(*row):.6g}, above context_norm = "
-            f"{self.policy.problem.context_norm:g}: scale the features down, or raise "
-            "Problem(context_norm=...)"
-        )
+    def _are_contexts(self, X: Floats) -> bool:
+        if X.shape[1] != self.policy.problem.dim or not len(X):
+            return False
+        return bool((np.einsum("ad,ad->a", X, X) <= self._limit**2).all())
 
-    def _reward(self, reward: float) -> float:
-        family = self.policy.problem.family
+    def _array(self, value: ArrayLike, ndim: int) -> Floats:
+        """`value` as an array that compiled code takes: contiguous, float64, writeable."""
         try:
-            r = float(reward)
-        except (TypeError, ValueError):
-            r = math.nan
-        if isinstance(reward, str) or not math.isfinite(r) or not family.contains(r):
-            raise ValueError(
-                f"reward must be {family.support} for {family!r}, got {reward!r}: "
-                "rescale it or choose another family"
-            )
-        return r
+            X = np.require(value, np.float64, ["C", "W"])
+        except (TypeError, ValueError, OverflowError):
+            X = np.empty(0)
+        if X.ndim != ndim or np.ndim(value) != ndim:
+            self._complain_shape(value, ndim)
+        return X
 
+    def _complain_shape(self, given: Any, ndim: int) -> NoReturn:
+        d = self.policy.problem.dim
+        want = f"({d},), the row that was played" if ndim == 1 else f"(n_arms, {d}), one row per arm"
+        got = f"shape {given.shape}" if isinstance(given, np.ndarray) else repr(given)[:80]
+        raise ValueError(f"expected numbers of shape {want} (dim={d}), got {got}")
 
-def _shape(value: Any) -> str:
-    return str(value.shape) if hasattr(value, "shape") else f"{type(value).__name__} {str(value)[:80]}"
+    def _complain(self, given: ArrayLike) -> None:
+        """Say what is wrong with these contexts, if anything is."""
+        X = np.asarray(given, dtype=float)
+        if X.shape[-1] != self.policy.problem.dim or not X.size:
+            self._complain_shape(X, X.ndim)
+        for index, row in enumerate(np.atleast_2d(X)):
+            if not np.isfinite(row).all():
+                raise ValueError(f"context {index} holds NaN or infinity: {row}; clean the features")
+            if not row @ row <= self._limit**2:
+                raise ValueError(
+                    f"context {index} has norm {math.hypot(*row):.6g}, above context_norm="
+                    f"{self.policy.problem.context_norm:g}: scale the features down, or raise "
+                    "Problem(context_norm=...)"
+                )
+
+    def _number(self, reward: float) -> float:
+        try:
+            if isinstance(reward, (str, bytes)):
+                self._complain_reward(reward)
+            return float(reward)
+        except (TypeError, OverflowError):
+            self._complain_reward(reward)
+
+    def _complain_reward(self, reward: Any) -> NoReturn:
+        family = self.policy.problem.family
+        raise ValueError(
+            f"reward must be {family.support} for {family!r}, got {reward!r}: rescale it or choose "
+            "another family"
+        )
 
 
 def _fitting(memory: Any, arrays: dict[str, Any]) -> Any:

@@ -1,15 +1,23 @@
-"""Calling compiled kernels from Python at the price of a C call."""
+"""Compiling kernels, and calling them from Python at the price of a C call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from numba import typeof
+from numba import carray, config, njit, typeof
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+COMPILED = not config.DISABLE_JIT
+
+# Cached on disk; division as in C and NumPy, without a test for zero each time; no fastmath, so
+# that the lines mean the same with NUMBA_DISABLE_JIT=1.
+kernel = njit(cache=True, error_model="numpy")
 
 
-def direct(kernel: Any) -> Callable[..., Any]:
-    """`kernel` without numba's type dispatch, which costs 2 us a call for named tuples.
+def direct(function: Any) -> Callable[..., Any]:
+    """`function` without numba's type dispatch, which costs 2 us a call for named tuples.
 
     The first call compiles for its argument types; later calls must have the same types, which
     the policies ensure by converting arrays to contiguous float64 at their door.
@@ -19,15 +27,50 @@ def direct(kernel: Any) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         nonlocal entry
         if entry is None:
-            entry = _entry_point(kernel, args)
+            entry = _entry_point(function, args)
         return entry(*args)
 
     return call
 
 
-def _entry_point(kernel: Any, args: tuple[Any, ...]) -> Any:
-    if not hasattr(kernel, "get_overload"):  # NUMBA_DISABLE_JIT=1: an ordinary function
-        return kernel
-    types = tuple(typeof(a) for a in args)
-    kernel.compile(types)
-    return kernel.get_overload(types)
+def _entry_point(function: Any, args: tuple[Any, ...]) -> Any:
+    if not COMPILED:
+        return function
+    signature = tuple(typeof(a) for a in args)
+    function.compile(signature)
+    return function.get_overload(signature)
+
+
+def only_for(function: Any, *args: Any) -> Any:
+    """`function`, compiled for the types of these arguments; others raise TypeError from now on."""
+    signature = tuple(typeof(a) for a in args)
+    if signature not in function.overloads:
+        function.disable_compile(False)
+        function.compile(signature)
+        function.disable_compile()
+    return function
+
+
+@intrinsic
+def _pointer(typing: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], cgutils.voidptr_t)
+
+    return types.voidptr(address), generate
+
+
+@kernel
+def _borrow(a: Any) -> Any:
+    return carray(_pointer(a.ctypes.data), a.shape, a.dtype)
+
+
+@kernel
+def piece(a: Any, start: int, shape: Any, dtype: Any) -> Any:
+    """The part of a flat float64 array from `start` on, as an array of this shape and type."""
+    return carray(_pointer(a.ctypes.data + 8 * start), shape, dtype)
+
+
+# The same contiguous array without reference counting: numba counts every view of an array with
+# two atomic instructions, which at d = 5 costs as much as the arithmetic. For use inside kernels
+# on arguments, which their caller keeps alive; so is `piece`.
+borrow = _borrow if COMPILED else lambda a: a

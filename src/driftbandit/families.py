@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from driftbandit import validate
-from driftbandit.links import IDENTITY, LOG, LOGIT, Floats, Link, tabulate
+from driftbandit.links import IDENTITY, LOG, LOGIT, Floats, Link, possible, tabulate
 from driftbandit.recipe import Recipe
 
 
@@ -22,7 +22,6 @@ class Family(Recipe):
     """What every family offers; `R` bounds the rewards and `g` is the dispersion g(tau)."""
 
     code: ClassVar[int]
-    support: ClassVar[str]
 
     @property
     def R(self) -> float:
@@ -38,8 +37,19 @@ class Family(Recipe):
         return 1.0
 
     @property
+    def trials(self) -> int:
+        return 1
+
+    @property
     def link(self) -> Link:
-        return Link(self.code, 1.0, self.g)
+        """The family as compiled code knows it; rewards are whole numbers from 0 to R."""
+        return Link(self.code, float(self.trials), self.g, 0.0, self.R, True)
+
+    @property
+    def support(self) -> str:
+        """The possible rewards, in words."""
+        low, high = self.link.low, self.link.high
+        return f"a {'whole number' if self.link.whole else 'number'} from {low:g} to {high:g}"
 
     def m(self, z: ArrayLike) -> Any:
         """Cumulant m(z)."""
@@ -73,7 +83,7 @@ class Family(Recipe):
 
     def contains(self, r: float) -> bool:
         """Whether r is a possible reward."""
-        raise NotImplementedError
+        return bool(possible(self.link, float(r)))
 
     def draw(self, z: ArrayLike, u: ArrayLike) -> Floats:
         """Rewards at natural parameters z: the quantile of the uniform numbers u in [0, 1).
@@ -92,7 +102,6 @@ class Bernoulli(Family):
     """
 
     code = LOGIT
-    support = "0 or 1"
 
     @property
     def R(self) -> float:
@@ -104,9 +113,6 @@ class Bernoulli(Family):
     def c_mu(self, S: float) -> float:
         return float(self.dmu(S))
 
-    def contains(self, r: float) -> bool:
-        return r == 0 or r == 1
-
     def draw(self, z: ArrayLike, u: ArrayLike) -> Floats:
         return (np.asarray(u) < self.mu(z)).astype(float)
 
@@ -115,7 +121,7 @@ class Bernoulli(Family):
 class Binomial(Family):
     """Counts 0..trials, mu(z) = trials/(1 + e^-z)."""
 
-    trials: int
+    trials: int = 1  # type: ignore[assignment]
 
     code = LOGIT
 
@@ -123,25 +129,14 @@ class Binomial(Family):
         self._set(trials=validate.count("trials", self.trials, "tries behind one reward"))
 
     @property
-    def support(self) -> str:  # type: ignore[override]
-        return f"a whole number from 0 to {self.trials}"
-
-    @property
     def R(self) -> float:
         return float(self.trials)
-
-    @property
-    def link(self) -> Link:
-        return Link(self.code, float(self.trials), self.g)
 
     def k_mu(self, S: float) -> float:
         return float(self.dmu(0.0))
 
     def c_mu(self, S: float) -> float:
         return float(self.dmu(S))
-
-    def contains(self, r: float) -> bool:
-        return 0 <= r <= self.trials and float(r).is_integer()
 
     def draw(self, z: ArrayLike, u: ArrayLike) -> Floats:
         p, n = self.mu(z) / self.trials, self.trials
@@ -170,10 +165,6 @@ class Gaussian(Family):
         )
 
     @property
-    def support(self) -> str:  # type: ignore[override]
-        return f"a number in [{-self.bound:g}, {self.bound:g}]"
-
-    @property
     def R(self) -> float:
         return self.bound
 
@@ -181,14 +172,15 @@ class Gaussian(Family):
     def g(self) -> float:
         return self.variance
 
+    @property
+    def link(self) -> Link:
+        return Link(self.code, 1.0, self.g, -self.bound, self.bound, False)
+
     def k_mu(self, S: float) -> float:
         return 1.0
 
     def c_mu(self, S: float) -> float:
         return 1.0
-
-    def contains(self, r: float) -> bool:
-        return abs(r) <= self.bound
 
     def draw(self, z: ArrayLike, u: ArrayLike) -> Floats:
         r = np.asarray(z) + math.sqrt(self.variance) * special.ndtri(u)
@@ -210,10 +202,6 @@ class Poisson(Family):
         self._set(bound=validate.count("bound", self.bound, "largest count a reward can be"))
 
     @property
-    def support(self) -> str:  # type: ignore[override]
-        return f"a whole number from 0 to {self.bound}"
-
-    @property
     def R(self) -> float:
         return float(self.bound)
 
@@ -226,9 +214,6 @@ class Poisson(Family):
 
     def c_mu(self, S: float) -> float:
         return float(self.dmu(-S))
-
-    def contains(self, r: float) -> bool:
-        return 0 <= r <= self.bound and float(r).is_integer()
 
     def draw(self, z: ArrayLike, u: ArrayLike) -> Floats:
         mean = self.mu(z)

@@ -9,8 +9,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from driftbandit.compiled import kernel
 
 Floats = NDArray[np.float64]
 
@@ -24,9 +25,18 @@ class Link(NamedTuple):
     code: int
     trials: float
     g: float
+    low: float  # smallest and largest reward, and whether rewards are whole numbers
+    high: float
+    whole: bool
 
 
-@njit(cache=True)
+@kernel
+def possible(link: Link, r: float) -> bool:
+    """Whether r is in the support."""
+    return link.low <= r <= link.high and (not link.whole or r == math.floor(r))
+
+
+@kernel
 def m(link: Link, z: float) -> float:
     """Cumulant m(z)."""
     if link.code == LOGIT:
@@ -36,7 +46,7 @@ def m(link: Link, z: float) -> float:
     return math.exp(min(z, LARGEST_EXPONENT))
 
 
-@njit(cache=True)
+@kernel
 def mu(link: Link, z: float) -> float:
     """Mean reward mu(z) = m'(z)."""
     if link.code == LOGIT:
@@ -47,7 +57,7 @@ def mu(link: Link, z: float) -> float:
     return math.exp(min(z, LARGEST_EXPONENT))
 
 
-@njit(cache=True)
+@kernel
 def dmu(link: Link, z: float) -> float:
     """Slope mu'(z)."""
     if link.code == LOGIT:
@@ -58,7 +68,7 @@ def dmu(link: Link, z: float) -> float:
     return math.exp(min(z, LARGEST_EXPONENT))
 
 
-@njit(cache=True)
+@kernel
 def d2mu(link: Link, z: float) -> float:
     """Second derivative mu''(z)."""
     if link.code == LOGIT:
@@ -68,7 +78,7 @@ def d2mu(link: Link, z: float) -> float:
     return math.exp(min(z, LARGEST_EXPONENT))
 
 
-@njit(cache=True)
+@kernel
 def tabulate(order: int, link: Link, z: Floats, out: Floats) -> None:
     """out = the derivative of m of this order at every z."""
     for j in range(z.size):

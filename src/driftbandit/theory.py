@@ -11,9 +11,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from driftbandit.compiled import kernel
 from driftbandit.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -57,17 +57,20 @@ class Radius(NamedTuple):
     gamma: float
 
 
-@njit(cache=True)
+@kernel
 def discounted_count(gamma: float, t: float) -> float:
     """n_t = (1 - gamma^{t-1}) / (1 - gamma), which tends to t - 1 as gamma tends to 1."""
     if gamma == 1.0:
         return t - 1.0
-    return math.expm1((t - 1.0) * math.log(gamma)) / (gamma - 1.0)
+    rounds = (t - 1.0) * math.log(gamma)
+    return (math.expm1(rounds) if rounds > -40.0 else -1.0) / (gamma - 1.0)
 
 
-@njit(cache=True)
+@kernel
 def beta(radius: Radius, t: float) -> float:
     """beta_t for the round t = 1, 2, ... that is about to be played."""
+    if radius.log_round == 0.0 and radius.log_mass == 0.0:
+        return math.sqrt(radius.constant)
     mass = radius.mass * discounted_count(radius.gamma, t)
     square = radius.constant + radius.log_round * math.log(t) + radius.log_mass * math.log1p(mass)
     return math.sqrt(square)

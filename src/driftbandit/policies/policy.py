@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,6 +22,18 @@ class Scores(NamedTuple):
     mean: Floats
     bonus: Floats
     upper: Floats
+
+
+class Single(NamedTuple):
+    """One learner whose decisions are one checked, compiled call each, for `Bandit`.
+
+    The functions take contiguous float64 arrays and raise TypeError for anything else; contexts
+    of another dimension, not finite or too long, and impossible rewards, change nothing.
+    """
+
+    memory: Any
+    choose: Callable[[Floats], int]  # arms (N, d) -> the arm, or -1
+    update: Callable[[Floats, float], bool]  # x (d,) and its reward -> whether it was learnt
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,6 +90,13 @@ class Policy(Recipe):
 
     def update(self, memory: Any, x: Floats, r: Floats) -> Any:
         raise NotImplementedError
+
+    def single(self, memory: Any, limit: float) -> Single | None:
+        """A copy of the memory of one learner with compiled short cuts, where there are any.
+
+        `limit` is the largest norm of a context.
+        """
+        return None
 
     def forget(self, memory: Any, steps: float) -> Any:
         """The memory as it would be after `steps` rounds without data."""
