@@ -207,18 +207,19 @@ class Bandit:
     def _array(self, value: ArrayLike, ndim: int) -> Floats:
         """`value` as an array that compiled code takes: contiguous, float64, writeable."""
         try:
-            X = np.require(value, np.float64, ["C", "W"])
+            given = np.asarray(value)
+            X = np.require(given, np.float64, ["C", "W"]) if given.dtype.kind in "biuf" else given
         except (TypeError, ValueError, OverflowError):
-            X = np.empty(0)
-        if X.ndim != ndim or np.ndim(value) != ndim:
+            self._complain_shape(value, ndim)
+        if X.dtype != np.float64 or X.ndim != ndim:
             self._complain_shape(value, ndim)
         return X
 
     def _complain_shape(self, given: Any, ndim: int) -> NoReturn:
         d = self.policy.problem.dim
-        want = f"({d},), the row that was played" if ndim == 1 else f"(n_arms, {d}), one row per arm"
-        got = f"shape {given.shape}" if isinstance(given, np.ndarray) else repr(given)[:80]
-        raise ValueError(f"expected numbers of shape {want} (dim={d}), got {got}")
+        row = f"({d},), the row that was played" if ndim == 1 else f"(n_arms >= 1, {d}), a row per arm"
+        got = f"{given.dtype} {given.shape}" if isinstance(given, np.ndarray) else repr(given)[:80]
+        raise ValueError(f"expected real numbers of shape {row}, because dim={d}; got {got}")
 
     def _complain(self, given: ArrayLike) -> None:
         """Say what is wrong with these contexts, if anything is."""
@@ -246,8 +247,8 @@ class Bandit:
     def _complain_reward(self, reward: Any) -> NoReturn:
         family = self.policy.problem.family
         raise ValueError(
-            f"reward must be {family.support} for {family!r}, got {reward!r}: rescale it or choose "
-            "another family"
+            f"reward must be {family.support} for {family!r}, got {str(reward)[:80]!r}: rescale it "
+            "or choose another family"
         )
 
 

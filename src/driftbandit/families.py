@@ -114,7 +114,7 @@ class Bernoulli(Family):
         return float(self.dmu(S))
 
     def draw(self, z: ArrayLike, u: ArrayLike) -> Floats:
-        return (np.asarray(u) < self.mu(z)).astype(float)
+        return (np.asarray(u) > 1.0 - self.mu(z)).astype(float)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit import files
-from driftbandit.environments import Block, Environment
+from driftbandit.environments import Environment
 from driftbandit.environments.tapes import POLICY, tape
 from driftbandit.policies import Policy
 from driftbandit.progress import rounds_bar
@@ -158,21 +158,21 @@ def _play(
     tapes = [tape(seed, POLICY) for seed in seeds]
     t = 0
     for block in environment.blocks(seeds, _rounds_at_once(environment, n)):
-        best = family.mu(_best(block))
-        noise = _noise(tapes, len(block.luck), policy.noise_size)
-        for arms, theta, luck, top, z in zip(*block, best, noise):
+        natural = np.matmul(block.arms, block.theta[..., None])[..., 0]  # x'theta of every arm
+        best = family.mu(natural.max(axis=2))
+        noises = _noise(tapes, len(block.luck), policy.noise_size)
+        for arms, theta, luck, z, top, noise in zip(*block, natural, best, noises):
             if policy.clairvoyant:
                 policy.reveal(memory, theta)  # type: ignore[attr-defined]
             tic = perf_counter_ns()
-            choice = policy.choose(memory, arms, z)
+            choice = policy.choose(memory, arms, noise)
             toc = perf_counter_ns()
-            x = arms[rows, choice]
-            natural = np.einsum("nd,nd->n", x, theta)
-            reward = family.draw(natural, luck)
+            x, played = arms[rows, choice], z[rows, choice]
+            reward = family.draw(played, luck)
             tac = perf_counter_ns()
             memory = policy.update(memory, x, reward)
             times[:, t] = toc - tic, perf_counter_ns() - tac
-            regret[:, t] = top - family.mu(natural)
+            regret[:, t] = top - family.mu(played)
             choices[:, t], rewards[:, t] = choice, reward
             t += 1
         advance(len(block.luck))
@@ -183,11 +183,6 @@ def _play(
 def _rounds_at_once(environment: Environment, n: int) -> int:
     row = environment.arms.stream(0, environment.dim)(1).nbytes * n
     return max(1, min(environment.horizon, BLOCK_BYTES // row))
-
-
-def _best(block: Block) -> Floats:
-    """Largest x'theta of each round and seed, (rounds, n)."""
-    return np.asarray(np.matmul(block.arms, block.theta[..., None])[..., 0].max(axis=2))
 
 
 def _noise(tapes: list[np.random.Generator], rounds: int, size: int) -> Floats:

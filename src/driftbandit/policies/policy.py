@@ -100,7 +100,7 @@ class Policy(Recipe):
 
     def forget(self, memory: Any, steps: float) -> Any:
         """The memory as it would be after `steps` rounds without data."""
-        raise NotImplementedError(f"{self.name} has no way to age its memory without data")
+        raise ValueError(f"{self.name} has no way to age its memory without data")
 
 
 def memory_bytes(memory: Any) -> int:

@@ -1,0 +1,137 @@
+"""The speed figures, each a ratio measured in one run: `make bench`.
+
+Exit status 1 if a figure is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.numpy_domd import NumpyDOMD
+from driftbandit import DOMD, Bandit, Circle, Problem, memory_bytes
+
+WORLD = Circle()  # d = 5, 30 arms, T = 5000
+POLICY = DOMD.from_theory(WORLD.problem, scale=0.2, delta=0.01)
+LETTERS = {
+    "S": WORLD.radius,
+    "gamma": POLICY.discount,
+    "lam": POLICY.regularization,
+    "eta": POLICY.step,
+    "delta": POLICY.delta,
+    "scale": POLICY.scale,
+}
+
+
+class Nothing:
+    """The loop without a bandit; its time is subtracted."""
+
+    def choose(self, arms):
+        return 0
+
+    def update(self, x, r):
+        pass
+
+
+def seconds_per_round(bandit, rounds: int = 3000, repeats: int = 7) -> float:
+    """Best of several passes over the same rounds, choose and update."""
+    block = next(WORLD.blocks((0,), rounds))
+    arms, luck = list(block.arms[:, 0]), (block.luck[:, 0] < 0.5).astype(int).tolist()
+    times = []
+    for _ in range(repeats):
+        tic = time.perf_counter()
+        for X, r in zip(arms, luck):
+            bandit.update(X[bandit.choose(X)], r)
+        times.append((time.perf_counter() - tic) / rounds)
+    return min(times)
+
+
+def seconds_per_replicate_round(n: int = 100, rounds: int = 300, repeats: int = 5) -> float:
+    block = next(WORLD.blocks(range(n), rounds))
+    rows, memory, times = np.arange(n), POLICY.init(n), []
+    rewards = (block.luck < 0.5).astype(float)
+    for _ in range(repeats):
+        spent = 0.0
+        for arms, r in zip(block.arms, rewards):
+            tic = time.perf_counter()
+            choice = POLICY.choose(memory, arms)
+            toc = time.perf_counter()
+            x = arms[rows, choice]
+            tac = time.perf_counter()
+            memory = POLICY.update(memory, x, r)
+            spent += toc - tic + time.perf_counter() - tac
+        times.append(spent / rounds / n)
+    return min(times)
+
+
+def flat_in_time(rounds: int) -> tuple[float, bool]:
+    """Median cost of the last tenth over that of rounds 1001 to 2000; and whether memory is constant."""
+    bandit = Bandit(POLICY)
+    block = next(WORLD.blocks((1,), 5000))
+    arms, luck = list(block.arms[:, 0]), (block.luck[:, 0] < 0.5).astype(int).tolist()
+    costs, size = np.empty(rounds, dtype=np.int64), bandit.memory_bytes
+    for t in range(rounds):
+        X, r = arms[t % 5000], luck[t % 5000]
+        tic = time.perf_counter_ns()
+        bandit.update(X[bandit.choose(X)], r)
+        costs[t] = time.perf_counter_ns() - tic
+    ratio = np.median(costs[-rounds // 10 :]) / np.median(costs[1000:2000])
+    return float(ratio), bandit.memory_bytes == size == memory_bytes(POLICY.init(1))
+
+
+def degenerate_stream(gamma: float, rounds: int) -> tuple[float, bool]:
+    """Always the same arm: 1 - smallest eigenvalue / lambda, and whether all else is in order."""
+    policy = DOMD(problem=Problem(dim=5), discount=gamma)
+    rng, memory = np.random.default_rng(0), policy.init(100)
+    x = rng.standard_normal((100, 5))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    for _ in range(rounds // 100):  # 100 learners side by side: as many rounds in all
+        memory = policy.update(memory, x, (rng.random(100) < 0.7).astype(float))
+    w = np.linalg.eigvalsh(memory.H)[:, 0].min()
+    fine = (
+        np.array_equal(memory.H, memory.H.transpose(0, 2, 1))
+        and np.isfinite(memory.theta).all()
+        and (np.linalg.norm(memory.theta, axis=1) <= 1.0).all()
+    )
+    return 1.0 - w / policy.regularization, bool(fine)
+
+
+def figures(rounds: int):
+    """(what, measured, required, reached) one by one."""
+    empty = seconds_per_round(Nothing())
+    naive = seconds_per_round(NumpyDOMD(5, **LETTERS)) - empty
+    ours = seconds_per_round(Bandit(POLICY)) - empty
+    batch = seconds_per_replicate_round()
+    detail = f"{ours * 1e6:.2f} us against {naive * 1e6:.1f} us"
+    yield f"Bandit, d=5, 30 arms, over NumPy ({detail})", naive / ours, ">= 20", naive / ours >= 20
+    detail = f"{batch * 1e6:.2f} us a replicate-round"
+    yield f"batch of 100 over NumPy ({detail})", naive / batch, ">= 40", naive / batch >= 40
+    ratio, constant = flat_in_time(rounds)
+    yield f"cost of the last tenth of {rounds} rounds over 1001..2000", ratio, "<= 1.05", ratio <= 1.05
+    yield "memory constant (1 = yes)", float(constant), "= 1", constant
+    for gamma in (0.9, 0.9999):
+        deficit, fine = degenerate_stream(gamma, 10 * rounds)
+        what = f"{10 * rounds:.0e} rounds of one arm, gamma={gamma}: 1 - eigmin/lambda"
+        yield what, deficit, "<= 1e-9", fine and deficit <= 1e-9
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=1_000_000, help="length of the long run")
+    rounds = parser.parse_args().rounds
+    table = Table("figure", "measured", "required", "reached", title="Speed and endurance")
+    reached = []
+    for what, measured, required, ok in figures(rounds):
+        table.add_row(what, f"{measured:.4g}", required, "yes" if ok else "NO")
+        reached.append(ok)
+    Console(width=130).print(table)
+    return 0 if all(reached) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""What applications hold: input, files, threads."""
+
+import copy
+import threading
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from driftbandit import DOMD, Bandit, Bernoulli, GLBOMD, Gaussian, Greedy, Oracle, Problem, Uniform
+from driftbandit.checks import policy_checks
+
+POLICIES = [
+    DOMD(problem=Problem(dim=3)),
+    DOMD.from_theory(Problem(dim=3, horizon=100, path_length=2.0), scale=0.2),
+    DOMD(problem=Problem(dim=1, radius=0.2, context_norm=5.0)),
+    DOMD(problem=Problem(dim=40, family=Gaussian(1.0, 6.0))),
+    GLBOMD.from_theory(Problem(dim=3)),
+    Greedy(problem=Problem(dim=3), half_life=30),
+    Uniform(problem=Problem(dim=3)),
+    Oracle(problem=Problem(dim=3)),
+]
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("check", policy_checks(), ids=lambda check: check.__name__)
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: repr(policy)[:40])
+def test_contract(policy, check):
+    check(policy)
+
+
+def taught(policy=POLICIES[0], rounds=50):
+    bandit, rng = Bandit(policy), np.random.default_rng(1)
+    for _ in range(rounds):
+        arms = np.clip(rng.standard_normal((6, 3)) / 4, -0.5, 0.5)
+        bandit.update(arms[bandit.choose(arms)], int(rng.random() < 0.7))
+    return bandit
+
+
+ARMS = np.random.default_rng(2).uniform(-0.5, 0.5, (6, 3))
+
+
+def test_lists_strided_and_single_precision_arms_are_welcome():
+    bandit = taught()
+    expected = bandit.choose(ARMS)
+    strided = np.repeat(ARMS, 2, axis=1)[:, ::2]
+    frozen = ARMS.copy()
+    frozen.flags.writeable = False
+    for arms in (ARMS.tolist(), strided, np.asfortranarray(ARMS), frozen):
+        assert bandit.choose(arms) == expected
+    assert bandit.choose(ARMS.astype(np.float32)) == expected
+    assert bandit.choose(np.eye(3, dtype=int)) in range(3)
+
+
+@pytest.mark.parametrize("reward", [1, 1.0, True, np.int64(1), np.float32(1), np.bool_(True)])
+def test_rewards_of_every_numeric_type_are_the_same_reward(reward):
+    a, b = taught(), taught()
+    a.update(ARMS[0], reward)
+    b.update(ARMS[0], 1.0)
+    np.testing.assert_array_equal(a.theta, b.theta)
+
+
+def test_scores_and_predictions_agree():
+    bandit = taught()
+    mean, bonus, upper = bandit.scores(ARMS)
+    np.testing.assert_allclose(upper, mean + bonus)
+    np.testing.assert_allclose(mean, ARMS @ bandit.theta)
+    assert np.argmax(upper) == bandit.choose(ARMS)
+    prediction = bandit.predict(ARMS)
+    np.testing.assert_allclose(prediction.mean, Bernoulli().mu(mean))
+    np.testing.assert_allclose(prediction.upper, Bernoulli().mu(upper))
+    assert (prediction.lower < prediction.mean).all()
+    one_deviation = bandit.predict(ARMS, level=2 * norm.cdf(1) - 1)  # the bonus of this policy
+    np.testing.assert_allclose(one_deviation.upper, prediction.upper)
+
+
+def test_views_are_read_only():
+    bandit = taught()
+    for view in (bandit.theta, bandit.curvature):
+        with pytest.raises(ValueError, match="read-only"):
+            view[0] = 0.0
+    bandit.update(ARMS[0], 1)
+    assert bandit.rounds == 51
+
+
+def test_late_rewards_in_any_order_are_just_updates():
+    bandit = taught()
+    played = [(ARMS[bandit.choose(ARMS)], r) for r in (1, 0, 1)]
+    for x, r in reversed(played):
+        bandit.update(x, r)
+    assert bandit.rounds == 53
+
+
+def test_memory_stays_the_same_size():
+    assert taught(rounds=5).memory_bytes == taught(rounds=500).memory_bytes == 8 * (3 + 9 + 1)
+
+
+def test_file_is_an_npz_of_plain_arrays(tmp_path):
+    path = tmp_path / "model.npz"
+    bandit = taught()
+    bandit.save(path)
+    with np.load(path, allow_pickle=False) as archive:
+        assert set(archive.files) == {"header", "theta", "H", "t"}
+    assert [p.name for p in tmp_path.iterdir()] == ["model.npz"]
+    assert repr(Bandit.load(path)) == repr(bandit)
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "model.npz"
+    taught().save(path)
+    before = path.read_bytes()
+    monkeypatch.setattr(np, "savez", lambda *a, **k: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        taught(rounds=60).save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["model.npz"]
+
+
+def test_a_future_file_asks_for_an_upgrade(tmp_path, monkeypatch):
+    monkeypatch.setattr("driftbandit.files.VERSION", 99)
+    taught().save(tmp_path / "model.npz")
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="upgrade"):
+        Bandit.load(tmp_path / "model.npz")
+
+
+def test_a_missing_file_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Bandit.load(tmp_path / "none.npz")
+
+
+def test_copies_are_independent():
+    bandit = taught()
+    twin = copy.deepcopy(bandit)
+    twin.update(ARMS[0], 1)
+    assert (bandit.rounds, twin.rounds) == (50, 51)
+
+
+@pytest.mark.parametrize("policy", [POLICIES[0], POLICIES[6]], ids=["compiled", "plain"])
+def test_threads_may_share_a_bandit(policy):
+    """No update is lost and the result is that of some order: H does not depend on it at gamma 1."""
+    bandit = Bandit(policy)
+
+    def work():
+        for _ in range(300):
+            bandit.update(ARMS[bandit.choose(ARMS)], 1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert bandit.rounds == 1200
+
+
+def test_a_policy_without_estimate_says_so():
+    bandit = Bandit(Uniform(problem=Problem(dim=3)))
+    with pytest.raises(AttributeError, match="keeps no theta"):
+        _ = bandit.theta
+    with pytest.raises(ValueError, match="no way to age"):
+        bandit.forget(3)

@@ -1,0 +1,60 @@
+"""The project as files: docs that run, versions that agree, imports that stay light."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import driftbandit
+
+ROOT = Path(__file__).parent.parent
+MODULES = [
+    m.name for m in pkgutil.walk_packages(driftbandit.__path__, "driftbandit.") if "__main__" not in m.name
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings_run(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+@pytest.mark.parametrize("page", sorted(["README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]))
+def test_python_in_docs_runs(page, tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.S)
+    if blocks:
+        script = tmp_path / "page.py"
+        script.write_text("\n".join(blocks))
+        done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+def test_links_in_docs_exist():
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_versions_agree():
+    project = (ROOT / "pyproject.toml").read_text()
+    citation = (ROOT / "CITATION.cff").read_text()
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    assert f'version = "{driftbandit.__version__}"' in project
+    assert f"version: {driftbandit.__version__}" in citation
+    assert f"## {driftbandit.__version__}" in changelog
+
+
+def test_import_loads_nothing_heavy():
+    code = "import sys, driftbandit; print({'matplotlib', 'pandas', 'rich', 'typer'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_everything_public_is_documented():
+    for name in driftbandit.__all__:
+        assert getattr(driftbandit, name).__doc__, f"{name} has no docstring"
