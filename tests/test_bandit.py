@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from driftbandit import DOMD, Bandit, Bernoulli, GLBOMD, Gaussian, Greedy, Oracle, Problem, Uniform
+from driftbandit import DOMD, GLBOMD, Bandit, Bernoulli, Gaussian, Greedy, Oracle, Problem, Uniform
 from driftbandit.checks import policy_checks
 
 POLICIES = [
@@ -138,7 +138,7 @@ def test_copies_are_independent():
 
 @pytest.mark.parametrize("policy", [POLICIES[0], POLICIES[6]], ids=["compiled", "plain"])
 def test_threads_may_share_a_bandit(policy):
-    """No update is lost and the result is that of some order: H does not depend on it at gamma 1."""
+    """No update is lost."""
     bandit = Bandit(policy)
 
     def work():

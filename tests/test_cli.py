@@ -18,7 +18,9 @@ def driftbandit(*args, cwd):
 
 def test_demo_makes_a_table_a_figure_and_runs_in_a_path_with_spaces(tmp_path):
     folder = tmp_path / "my results"
-    done = driftbandit("demo", "--horizon", "60", "--seeds", "2", "--out", str(folder), cwd=tmp_path)
+    done = driftbandit(
+        "demo", "--horizon", "60", "--seeds", "2", "--out", str(folder), cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert "DOMD-GLB" in done.stdout
     assert done.stderr == ""  # no bars where nobody watches
@@ -43,7 +45,16 @@ def test_a_file_in_the_way_is_one_line(tmp_path):
 
 
 def test_interrupt_is_quiet_and_leaves_no_half_file(tmp_path):
-    command = [sys.executable, "-m", "driftbandit", "reproduce", "--out", "r", "--horizon", "2000000"]
+    command = [
+        sys.executable,
+        "-m",
+        "driftbandit",
+        "reproduce",
+        "--out",
+        "r",
+        "--horizon",
+        "2000000",
+    ]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     time.sleep(6)
     os.kill(process.pid, signal.SIGINT)

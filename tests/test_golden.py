@@ -10,7 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driftbandit import DOMD, GLBOMD, Circle, FixedArms, Gaussian, Greedy, SignFlip, Uniform, simulate
+from driftbandit import (
+    DOMD,
+    GLBOMD,
+    Circle,
+    FixedArms,
+    Gaussian,
+    Greedy,
+    SignFlip,
+    Uniform,
+    simulate,
+)
 
 FOLDER = Path(__file__).parent / "golden"
 DRIFT = Circle(horizon=120, dim=3, radius=2.0)

@@ -14,7 +14,9 @@ import driftbandit
 
 ROOT = Path(__file__).parent.parent
 MODULES = [
-    m.name for m in pkgutil.walk_packages(driftbandit.__path__, "driftbandit.") if "__main__" not in m.name
+    m.name
+    for m in pkgutil.walk_packages(driftbandit.__path__, "driftbandit.")
+    if "__main__" not in m.name
 ]
 
 
@@ -23,13 +25,17 @@ def test_docstrings_run(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
-@pytest.mark.parametrize("page", sorted(["README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]))
+@pytest.mark.parametrize(
+    "page", sorted(["README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))])
+)
 def test_python_in_docs_runs(page, tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.S)
     if blocks:
         script = tmp_path / "page.py"
         script.write_text("\n".join(blocks))
-        done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, script], cwd=tmp_path, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
 
 
@@ -50,7 +56,8 @@ def test_versions_agree():
 
 
 def test_import_loads_nothing_heavy():
-    code = "import sys, driftbandit; print({'matplotlib', 'pandas', 'rich', 'typer'} & set(sys.modules))"
+    heavy = "{'matplotlib', 'pandas', 'rich', 'typer'}"
+    code = f"import sys, driftbandit; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

@@ -86,7 +86,9 @@ def test_figures_of_an_independent_check_are_met_within_15_per_cent(world, domd,
     assert run.total.mean() == pytest.approx(uniform, rel=0.03)
 
 
-@pytest.mark.parametrize("world", [Circle(horizon=2000), SignFlip(horizon=2000)], ids=lambda w: w.name)
+@pytest.mark.parametrize(
+    "world", [Circle(horizon=2000), SignFlip(horizon=2000)], ids=lambda w: w.name
+)
 def test_runs_stay_under_the_theorems_bound(world):
     """At scale 1 and delta = 0.1; the bounds are loose, so this guards against blunders."""
     run = simulate(DOMD.from_theory(world.problem, delta=0.1), world, range(5))
@@ -99,14 +101,16 @@ def test_runs_stay_under_the_theorems_bound(world):
 
 
 def test_confidence_set_covers_the_truth_in_a_drifting_world():
-    """Theorem 1: ||theta_t - theta*_t||_{H_t} <= beta_t + iota V_t for all t, here in every seed."""
+    """Theorem 1: ||theta_t - theta*_t||_{H_t} <= beta_t + iota V_t for all t."""
     world = Circle(horizon=400)
     policy = DOMD.from_theory(world.problem, delta=0.05)
     V = theory.drift_kernel(world.path(0), policy.discount)
     memory = policy.init(1)
     for t, (block) in enumerate(world.blocks((0,), 1), start=1):
         error = memory.theta[0] - block.theta[0, 0]
-        radius = theory.beta(policy._params.radius, float(t)) + theory.iota(world.problem) * V[t - 1]
+        radius = (
+            theory.beta(policy._params.radius, float(t)) + theory.iota(world.problem) * V[t - 1]
+        )
         assert np.sqrt(error @ memory.H[0] @ error) <= radius
         arm = policy.choose(memory, block.arms[0])
         x = block.arms[0][[0], arm]

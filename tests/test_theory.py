@@ -29,7 +29,12 @@ def test_lambda_is_the_largest_of_its_three_parts():
 
 @pytest.mark.parametrize(
     ("problem", "lam", "first", "last"),
-    [(S1, 140.0, 23.9, 26.6), (S3, 280.0, 100.5, 102.1), (S1, 5.0, 5.7, 23.3), (S3, 5.0, 14.3, 46.6)],
+    [
+        (S1, 140.0, 23.9, 26.6),
+        (S3, 280.0, 100.5, 102.1),
+        (S1, 5.0, 5.7, 23.3),
+        (S3, 5.0, 14.3, 46.6),
+    ],
 )
 def test_glb_omd_radius_has_its_printed_values(problem, lam, first, last):
     radius = theory.glb_omd_radius(problem, lam=lam, eta=theory.eta(problem), delta=0.05)
@@ -98,7 +103,12 @@ def test_discount_of_a_piecewise_world():
 
 @pytest.mark.parametrize(
     ("path_length", "regime", "gamma"),
-    [(0.0, "calm", 1 - 1 / 100), (1e-5, "calm", 1 - 1 / 100), (1.0, "interior", None), (1e9, "restless", 0.01)],
+    [
+        (0.0, "calm", 1 - 1 / 100),
+        (1e-5, "calm", 1 - 1 / 100),
+        (1.0, "interior", None),
+        (1e9, "restless", 0.01),
+    ],
 )
 def test_regimes_and_clipping_when_drifting(path_length, regime, gamma):
     problem = Problem(dim=2, horizon=100, path_length=path_length)
@@ -125,7 +135,9 @@ def test_drifting_bound_by_hand():
     T, d, k, c, S, delta = 5000, 5, 0.25, S1.c_mu, 1.0, 0.01
     gamma, lam = theory.discount(S1), theory.lam(S1)
     beta_T = beta_by_hand(S1, T, gamma=gamma, lam=lam, eta=2.0, delta=delta)
-    potential = 2 / c * (d * math.log(1 + k / (lam * d * (1 - gamma))) + T * d * math.log(1 / gamma))
+    potential = (
+        2 / c * (d * math.log(1 + k / (lam * d * (1 - gamma))) + T * d * math.log(1 / gamma))
+    )
     drift = 4 * k * 1.0 / math.sqrt(lam) * 2 * math.pi / (1 - gamma) ** 1.5
     expected = 2 * k * S + 2 * k * beta_T * math.sqrt(T * potential) + drift
     assert theory.regret_bound_drifting(S1, delta=delta) == pytest.approx(expected, rel=1e-9)
@@ -135,9 +147,14 @@ def test_drifting_bound_by_hand():
 def test_piecewise_bound_is_the_minimum_over_all_D(radius):
     problem = SignFlip(radius=radius).problem
     gamma, lam, k, T = theory.discount(problem), theory.lam(problem), 0.25, 5000
-    radius_T = theory.domd_radius(problem, gamma=gamma, lam=lam, eta=theory.eta(problem), delta=0.01)
-    middle = 2 * k * theory.beta(radius_T, T) * math.sqrt(
-        T * theory.elliptical_potential(problem, gamma, lam)
+    radius_T = theory.domd_radius(
+        problem, gamma=gamma, lam=lam, eta=theory.eta(problem), delta=0.01
+    )
+    middle = (
+        2
+        * k
+        * theory.beta(radius_T, T)
+        * math.sqrt(T * theory.elliptical_potential(problem, gamma, lam))
     )
     tail = 8 * problem.S * k * theory.iota(problem) / math.sqrt(lam) / (1 - gamma) ** 1.5
     brute = min(D + 1 + tail * gamma ** (D / 2) for D in range(1, 30_000)) + middle
@@ -149,7 +166,9 @@ def test_contexts_of_norm_L_are_the_paper_with_S_L():
     plain = Problem(dim=5, radius=2.0, horizon=5000, path_length=12.0)
     for f in (theory.eta, theory.lam, theory.iota, theory.discount, theory.glb_omd_lam):
         assert f(scaled) == f(plain)
-    assert theory.regret_bound_drifting(scaled, delta=0.1) == theory.regret_bound_drifting(plain, delta=0.1)
+    assert theory.regret_bound_drifting(scaled, delta=0.1) == theory.regret_bound_drifting(
+        plain, delta=0.1
+    )
 
 
 def test_missing_knowledge_is_named():

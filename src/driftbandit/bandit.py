@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from driftbandit import files, validate
 from driftbandit.policies import Policy, Scores, memory_bytes
-from driftbandit.policies.policy import Floats
+from driftbandit.policies.policy import Floats, Single
 from driftbandit.recipe import Recipe
 
 SLACK = 1.0 + 1e-6  # contexts normalised in single precision may be a little too long
@@ -56,11 +56,8 @@ class Bandit:
         self._lock = Lock()
         self._acquire, self._release = self._lock.acquire, self._lock.release
         single = self.policy.single(memory, self._limit)
-        self._memory, self._choose, self._update = single or (
-            memory,
-            self._choose_plain,
-            self._update_plain,
-        )
+        plain = Single(memory, self._choose_plain, self._update_plain)
+        self._memory, self._choose, self._update = single or plain
 
     def choose(self, arms: ArrayLike) -> int:
         """Index of the arm to play, of arms (n_arms, dim); their number may change every call."""
@@ -123,7 +120,9 @@ class Bandit:
         if level is None:
             width = self.policy.scores(self._memory, X[None]).bonus[0]
         else:
-            level = validate.interval("level", level, "coverage", low=0.0, high=math.nextafter(1, 0))
+            level = validate.interval(
+                "level", level, "coverage", low=0.0, high=math.nextafter(1, 0)
+            )
             deviation = np.sqrt(np.einsum("ad,da->a", X, np.linalg.solve(self.curvature, X.T)))
             width = ndtri(0.5 + 0.5 * level) * deviation
         return Prediction(family.mu(mean), family.mu(mean - width), family.mu(mean + width))
@@ -177,7 +176,9 @@ class Bandit:
             bandit._rng.bit_generator.state = header["rng"]
             bandit._start(_fitting(bandit._memory, arrays))
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is damaged or foreign: {error}; restore it from a copy") from None
+            raise ValueError(
+                f"{path} is damaged or foreign: {error}; restore it from a copy"
+            ) from None
         return bandit
 
     def __repr__(self) -> str:
@@ -217,7 +218,11 @@ class Bandit:
 
     def _complain_shape(self, given: Any, ndim: int) -> NoReturn:
         d = self.policy.problem.dim
-        row = f"({d},), the row that was played" if ndim == 1 else f"(n_arms >= 1, {d}), a row per arm"
+        row = (
+            f"({d},), the row that was played"
+            if ndim == 1
+            else f"(n_arms >= 1, {d}), a row per arm"
+        )
         got = f"{given.dtype} {given.shape}" if isinstance(given, np.ndarray) else repr(given)[:80]
         raise ValueError(f"expected real numbers of shape {row}, because dim={d}; got {got}")
 
@@ -228,7 +233,9 @@ class Bandit:
             self._complain_shape(X, X.ndim)
         for index, row in enumerate(np.atleast_2d(X)):
             if not np.isfinite(row).all():
-                raise ValueError(f"context {index} holds NaN or infinity: {row}; clean the features")
+                raise ValueError(
+                    f"context {index} holds NaN or infinity: {row}; clean the features"
+                )
             if not row @ row <= self._limit**2:
                 raise ValueError(
                     f"context {index} has norm {math.hypot(*row):.6g}, above context_norm="

@@ -110,10 +110,9 @@ def check_alone_equals_in_batch(policy: Policy) -> None:
 
 
 def check_memory_is_arrays_with_a_leading_axis(policy: Policy) -> None:
-    memory = policy.init(5)
-    assert isinstance(memory, tuple), "the memory must be a NamedTuple"
+    memory: Any = policy.init(5)
     assert hasattr(memory, "_fields"), "the memory must be a NamedTuple"
-    for name, array in memory._asdict().items():
+    for name, array in zip(memory._fields, memory):
         assert isinstance(array, np.ndarray), f"{name} is no array"
         assert array.shape[0] == 5, f"{name} has no leading axis of learners"
         assert array.dtype != object, f"{name} holds objects"
@@ -144,7 +143,9 @@ def check_saved_bandit_continues_bit_for_bit(policy: Policy) -> None:
         loaded, pickled = Bandit.load(path), pickle.loads(pickle.dumps(bandit))
     expected = _teach(bandit, stream, range(half, ROUNDS))
     for copy in (loaded, pickled):
-        assert _teach(copy, stream, range(half, ROUNDS)) == expected, "a resumed bandit chose otherwise"
+        assert _teach(copy, stream, range(half, ROUNDS)) == expected, (
+            "a resumed bandit chose otherwise"
+        )
         _same(copy._memory, bandit._memory, "a resumed bandit remembers otherwise")
 
 

@@ -51,7 +51,9 @@ def _compare(name: str, out: Path, seeds: int, horizon: int, radii: Sequence[flo
         shown.add_row(*row.values())
     console.print(shown)
     figure = lab.draw(results, out / f"{name}.png")
-    console.print(f"Figure: {figure}\nRuns:   {out} (open one with driftbandit.Run.load)", soft_wrap=True)
+    console.print(
+        f"Figure: {figure}\nRuns:   {out} (open one with driftbandit.Run.load)", soft_wrap=True
+    )
 
 
 class _bars:  # noqa: N801 - a context manager that reads like a function
@@ -59,7 +61,13 @@ class _bars:  # noqa: N801 - a context manager that reads like a function
 
     def __init__(self, runs: int) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
         console = Console(stderr=True)
         columns = (

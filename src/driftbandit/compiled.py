@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from numba import carray, config, njit, typeof
 from numba.core import cgutils, types
@@ -11,9 +11,17 @@ from numba.extending import intrinsic
 
 COMPILED = not config.DISABLE_JIT
 
-# Cached on disk; division as in C and NumPy, without a test for zero each time; no fastmath, so
-# that the lines mean the same with NUMBA_DISABLE_JIT=1.
-kernel = njit(cache=True, error_model="numpy")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kernel(function: F) -> F:
+    """Compile and cache on disk.
+
+    Division as in C and NumPy, without a test for zero each time; no fastmath, so that the lines
+    mean the same with NUMBA_DISABLE_JIT=1.
+    """
+    compiled: F = njit(cache=True, error_model="numpy")(function)
+    return compiled
 
 
 def direct(function: Any) -> Callable[..., Any]:

@@ -1,6 +1,6 @@
 """Reward families: exponential-family rewards whose natural parameter is z = x'theta.
 
-    p(r | z) = exp((r z - m(z)) / g + h(r)),   mu = m',   Var(r) = g mu'(z)        (section 3)
+p(r | z) = exp((r z - m(z)) / g + h(r)),   mu = m',   Var(r) = g mu'(z)        (section 3)
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Bernoulli(Family):
 class Binomial(Family):
     """Counts 0..trials, mu(z) = trials/(1 + e^-z)."""
 
-    trials: int = 1  # type: ignore[assignment]
+    trials: int = 1
 
     code = LOGIT
 

@@ -41,7 +41,9 @@ class Problem(Recipe):
 
     def __post_init__(self) -> None:
         if not isinstance(self.family, Family):
-            raise ValueError(f"family must be a reward family such as Bernoulli(), got {self.family!r}")
+            raise ValueError(
+                f"family must be a reward family such as Bernoulli(), got {self.family!r}"
+            )
         self._set(
             dim=validate.count("dim", self.dim, "length of a context vector"),
             radius=validate.positive("radius", self.radius, "bound on the norm of theta"),

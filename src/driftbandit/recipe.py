@@ -1,4 +1,4 @@
-"""Recipes: frozen dataclasses of plain numbers that can be printed, compared and written to JSON."""
+"""Recipes: frozen dataclasses of plain numbers that print, compare, and go to JSON and back."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Recipe:
     Binomial(trials=3)
     """
 
-    known: ClassVar[dict[str, type[Recipe]]] = {}
+    registry: ClassVar[dict[str, type[Recipe]]] = {}
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        Recipe.known[cls.__name__] = cls
+        Recipe.registry[cls.__name__] = cls
 
     def _set(self, **values: Any) -> None:
         """Store cleaned values while the dataclass is being made; it is frozen afterwards."""
@@ -35,21 +35,27 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         """The recipe as JSON-ready types, nested recipes included."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        return {"type": type(self).__name__} | {f.name: _plain(getattr(self, f.name)) for f in fields}
+        return {"type": type(self).__name__} | {
+            f.name: _plain(getattr(self, f.name)) for f in fields
+        }
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Any:
         """The recipe that `to_dict` described."""
         values = {k: _revive(v) for k, v in data.items() if k != "type"}
-        kind = Recipe.known.get(data["type"])
+        kind = Recipe.registry.get(data["type"])
         if kind is None:
-            near = difflib.get_close_matches(str(data["type"]), Recipe.known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "import the module that defines it first"
+            near = difflib.get_close_matches(str(data["type"]), Recipe.registry, n=1)
+            hint = (
+                f"did you mean {near[0]!r}?" if near else "import the module that defines it first"
+            )
             raise ValueError(f"unknown recipe {data['type']!r}: {hint}")
         try:
             return kind(**values)
         except TypeError as error:
-            raise ValueError(f"{data['type']} cannot be built from {sorted(values)}: {error}") from None
+            raise ValueError(
+                f"{data['type']} cannot be built from {sorted(values)}: {error}"
+            ) from None
 
 
 def _plain(value: Any) -> Any:

@@ -155,7 +155,8 @@ def regime(problem: Problem) -> str:
 
 
 def elliptical_potential(problem: Problem, gamma: float, lam: float) -> float:
-    """(2 g / c) [d log(1 + k/(lam d g (1 - gamma))) + T d log(1/gamma)] >= sum_t ||x_t||^2_{H_t^-1}."""
+    """(2g/c) [d log(1 + k/(lam d g (1-gamma))) + T d log(1/gamma)], a bound on sum_t ||x_t||^2
+    in the norms H_t^-1 (Lemma: discounted elliptical potential)."""
     g, d = problem.family.g, problem.dim
     T = problem.known("horizon", "the regret bound")
     mass = problem.k_mu / (lam * d * g * (1.0 - gamma))

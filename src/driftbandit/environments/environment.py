@@ -48,7 +48,9 @@ class Environment(Recipe):
             radius=validate.positive("radius", self.radius, "S, the norm of theta"),
         )
         if not isinstance(self.family, Family):
-            raise ValueError(f"family must be a reward family such as Bernoulli(), got {self.family!r}")
+            raise ValueError(
+                f"family must be a reward family such as Bernoulli(), got {self.family!r}"
+            )
         if not isinstance(self.arms, Arms):
             raise ValueError(f"arms must be FreshArms, FixedArms or GivenArms, got {self.arms!r}")
         if isinstance(self.arms, GivenArms):
@@ -56,9 +58,13 @@ class Environment(Recipe):
 
     def _check_given(self, arms: Floats) -> None:
         if arms.shape[-1] != self.dim:
-            raise ValueError(f"the given arms have {arms.shape[-1]} features, but dim is {self.dim}")
+            raise ValueError(
+                f"the given arms have {arms.shape[-1]} features, but dim is {self.dim}"
+            )
         if arms.ndim == 3 and len(arms) < self.horizon:
-            raise ValueError(f"arms are given for {len(arms)} rounds, but horizon is {self.horizon}")
+            raise ValueError(
+                f"arms are given for {len(arms)} rounds, but horizon is {self.horizon}"
+            )
 
     @property
     def name(self) -> str:

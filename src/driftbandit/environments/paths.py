@@ -42,7 +42,7 @@ class Circle(Environment):
     def _path(self, rng: np.random.Generator) -> Floats:
         plane, _ = np.linalg.qr(rng.standard_normal((self.dim, 2)))
         angle = 2.0 * math.pi * self.turns * np.arange(self.horizon) / self.horizon
-        return self.radius * np.column_stack([np.cos(angle), np.sin(angle)]) @ plane.T
+        return np.asarray(self.radius * np.column_stack([np.cos(angle), np.sin(angle)]) @ plane.T)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,13 @@ def contenders(environment: Environment) -> tuple[Policy, ...]:
     problem = environment.problem
     tuned = (kind.from_theory(problem, scale=SCALE, delta=DELTA) for kind in (DOMD, GLBOMD))
     greedy = Greedy.from_theory(problem)
-    return (*tuned, DOMD(problem=problem), greedy, Uniform(problem=problem), Oracle(problem=problem))
+    return (
+        *tuned,
+        DOMD(problem=problem),
+        greedy,
+        Uniform(problem=problem),
+        Oracle(problem=problem),
+    )
 
 
 def panels(*, horizon: int, radii: Sequence[float]) -> list[Panel]:

@@ -40,7 +40,9 @@ def draw(results: list[tuple[Panel, list[Run]]], path: Path) -> Path:
         axes[0, 0].set_ylabel("cumulative dynamic regret")
         axes[1, 0].set_ylabel("µs per round")
         handles, names = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 4), frameon=False)
+        figure.legend(
+            handles, names, loc="outside lower center", ncols=min(len(names), 4), frameon=False
+        )
         figure.savefig(path, dpi=160)
     return path
 
@@ -51,7 +53,9 @@ def _draw_panel(axes: Any, panel: Panel, runs: list[Run]) -> None:
         run.plot(above, color=colour, label=label(run.policy), lw=1.4)
         t, cost = _smooth(run.choose_ns + run.update_ns)
         below.plot(t, cost / 1000, color=colour, lw=1.2)
-    above.set(title=panel.title, xlabel="", ylabel="", xlim=(0, panel.environment.horizon), ylim=(0, None))
+    above.set(
+        title=panel.title, xlabel="", ylabel="", xlim=(0, panel.environment.horizon), ylim=(0, None)
+    )
     below.set(xlabel="round $t$", yscale="log", xlim=(0, panel.environment.horizon))
     below.grid(axis="y", alpha=0.25)
     above.grid(alpha=0.25)

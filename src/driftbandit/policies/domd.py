@@ -26,6 +26,8 @@ from driftbandit.policies.policy import Floats, Ints, Policy, Scores, Single
 from driftbandit.problem import Problem
 from driftbandit.theory import Radius, beta
 
+EPS = 2.0**-52
+
 
 class Memory(NamedTuple):
     """Everything n learners remember."""
@@ -100,12 +102,21 @@ def learn(p: Params, s: Memory, i: int, x: Floats, r: float, work: Work) -> None
 
 @kernel
 def age(gamma: float, lam: float, H: Floats) -> None:
-    """H <- gamma H + (1 - gamma) lambda I."""
-    d = H.shape[0]
+    """H <- gamma H + (1 - gamma) lambda I.
+
+    Rounding this and the rank-one term moves H by at most eps tr(H) in norm, and forgetting can
+    pile that up 1/(1 - gamma) times in one direction. Adding it to the diagonal keeps
+    H >= lambda I through any number of rounds, exactly.
+    """
+    if gamma == 1.0:
+        return
+    d, trace = H.shape[0], 0.0
+    for j in range(d):
+        trace += H[j, j]
     for j in range(d):
         for k in range(d):
             H[j, k] *= gamma
-        H[j, j] += (1.0 - gamma) * lam
+        H[j, j] += (1.0 - gamma) * lam + EPS * trace
 
 
 @kernel
@@ -241,7 +252,9 @@ class DOMD(Policy):
         lam = self.regularization
         self._set(
             step=validate.positive("step", step, "eta, the mirror-descent step"),
-            regularization=validate.positive("regularization", lam, "lambda, floor of the curvature"),
+            regularization=validate.positive(
+                "regularization", lam, "lambda, floor of the curvature"
+            ),
         )
 
     def _resolve_discount(self, half_life: float | None) -> float:
@@ -271,14 +284,21 @@ class DOMD(Policy):
         delta, scale = self.delta, self.scale
         meaning = "probability that the confidence set fails"
         self._set(
-            delta=validate.interval("delta", 0.01 if delta is None else delta, meaning, low=0, high=1),
-            scale=validate.nonnegative("scale", 1.0 if scale is None else scale, "factor on beta_t"),
+            delta=validate.interval(
+                "delta", 0.01 if delta is None else delta, meaning, low=0, high=1
+            ),
+            scale=validate.nonnegative(
+                "scale", 1.0 if scale is None else scale, "factor on beta_t"
+            ),
         )
 
     @classmethod
     def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
         """eta, lambda, gamma and beta_t(0.01) of Theorems 1 to 3; keywords replace any of them."""
-        theorem: dict[str, Any] = {"regularization": theory.lam(problem), "step": theory.eta(problem)}
+        theorem: dict[str, Any] = {
+            "regularization": theory.lam(problem),
+            "step": theory.eta(problem),
+        }
         if "bonus" not in overrides:
             theorem |= {"delta": 0.01, "scale": 1.0}
         if not {"discount", "half_life"} & set(overrides):
@@ -381,7 +401,9 @@ class GLBOMD(DOMD):
     def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
         """lambda = max{14 d eta R^2, 6 eta R S k / g}, its radius, and nothing about the drift."""
         lam = theory.glb_omd_lam(problem)
-        return super().from_theory(problem, **({"discount": 1.0, "regularization": lam} | overrides))
+        return super().from_theory(
+            problem, **({"discount": 1.0, "regularization": lam} | overrides)
+        )
 
     @property
     def name(self) -> str:

@@ -60,7 +60,7 @@ class Policy(Recipe):
     def __post_init__(self) -> None:
         if not isinstance(self.problem, Problem):
             raise ValueError(
-                f"problem must be a Problem(dim=..., ...) that says what is known, got {self.problem!r}"
+                f"problem must be a Problem(dim=...), what is known, got {self.problem!r}"
             )
 
     @classmethod

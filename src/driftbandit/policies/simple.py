@@ -45,9 +45,12 @@ class Uniform(Policy):
 
     def choose(self, memory: Rounds, arms: Floats, noise: Floats | None = None) -> Ints:
         if noise is None:
-            raise ValueError("Uniform draws its arm from noise: pass standard normals of shape (n, 1)")
+            raise ValueError(
+                "Uniform draws its arm from noise: pass standard normals of shape (n, 1)"
+            )
         n_arms = np.shape(arms)[1]
-        return np.minimum((ndtr(noise[:, 0]) * n_arms).astype(np.int64), n_arms - 1)
+        arm: Ints = (ndtr(noise[:, 0]) * n_arms).astype(np.int64)
+        return np.minimum(arm, n_arms - 1)
 
     def update(self, memory: Rounds, x: Floats, r: Floats) -> Rounds:
         memory.t[:] += 1
