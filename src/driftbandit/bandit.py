@@ -45,7 +45,9 @@ class Bandit:
 
     def __init__(self, policy: Policy, *, seed: int = 0) -> None:
         if not isinstance(policy, Policy):
-            raise ValueError(f"policy must be a policy such as DOMD(problem=...), got {policy!r}")
+            raise ValueError(
+                f"policy must be a policy such as DOMD(problem=...), got {validate.show(policy)}"
+            )
         self.policy = policy
         self._rng = np.random.default_rng(validate.count("seed", seed, "for its own luck", least=0))
         self._limit = policy.problem.context_norm * SLACK
@@ -116,13 +118,14 @@ class Bandit:
             return self._predict(X, level)
 
     def _predict(self, X: Floats, level: float | None) -> Prediction:
+        if level is not None:
+            level = validate.interval("level", level, "coverage", low=0.0, high=1.0 - 2.0**-53)
+        if not hasattr(self._memory, "H"):
+            raise ValueError(f"{self.policy.name} keeps no estimate to predict from: use DOMD")
         family, mean = self.policy.problem.family, X @ self.theta
         if level is None:
             width = self.policy.scores(self._memory, X[None]).bonus[0]
         else:
-            level = validate.interval(
-                "level", level, "coverage", low=0.0, high=math.nextafter(1, 0)
-            )
             deviation = np.sqrt(np.einsum("ad,da->a", X, np.linalg.solve(self.curvature, X.T)))
             width = ndtri(0.5 + 0.5 * level) * deviation
         return Prediction(family.mu(mean), family.mu(mean - width), family.mu(mean + width))
@@ -174,8 +177,8 @@ class Bandit:
         try:
             bandit = cls(Recipe.from_dict(header["policy"]))
             bandit._rng.bit_generator.state = header["rng"]
-            bandit._start(_fitting(bandit._memory, arrays))
-        except (KeyError, TypeError, ValueError) as error:
+            bandit._start(_fitting(bandit.policy, arrays))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
                 f"{path} is damaged or foreign: {error}; restore it from a copy"
             ) from None
@@ -203,7 +206,8 @@ class Bandit:
     def _are_contexts(self, X: Floats) -> bool:
         if X.shape[1] != self.policy.problem.dim or not len(X):
             return False
-        return bool((np.einsum("ad,ad->a", X, X) <= self._limit**2).all())
+        with np.errstate(over="ignore"):
+            return bool((np.einsum("ad,ad->a", X, X) <= self._limit**2).all())
 
     def _array(self, value: ArrayLike, ndim: int) -> Floats:
         """`value` as an array that compiled code takes: contiguous, float64, writeable."""
@@ -223,7 +227,11 @@ class Bandit:
             if ndim == 1
             else f"(n_arms >= 1, {d}), a row per arm"
         )
-        got = f"{given.dtype} {given.shape}" if isinstance(given, np.ndarray) else repr(given)[:80]
+        got = (
+            f"{given.dtype} {given.shape}"
+            if isinstance(given, np.ndarray)
+            else validate.show(given)
+        )
         raise ValueError(f"expected real numbers of shape {row}, because dim={d}; got {got}")
 
     def _complain(self, given: ArrayLike) -> None:
@@ -236,7 +244,7 @@ class Bandit:
                 raise ValueError(
                     f"context {index} holds NaN or infinity: {row}; clean the features"
                 )
-            if not row @ row <= self._limit**2:
+            if math.hypot(*row) > self._limit:
                 raise ValueError(
                     f"context {index} has norm {math.hypot(*row):.6g}, above context_norm="
                     f"{self.policy.problem.context_norm:g}: scale the features down, or raise "
@@ -244,25 +252,29 @@ class Bandit:
                 )
 
     def _number(self, reward: float) -> float:
-        try:
-            if isinstance(reward, (str, bytes)):
-                self._complain_reward(reward)
-            return float(reward)
-        except (TypeError, OverflowError):
+        r = float(reward) if isinstance(reward, (bool, np.bool_)) else validate.real(reward)
+        if math.isnan(r):
             self._complain_reward(reward)
+        return r
 
     def _complain_reward(self, reward: Any) -> NoReturn:
         family = self.policy.problem.family
         raise ValueError(
-            f"reward must be {family.support} for {family!r}, got {str(reward)[:80]!r}: rescale it "
-            "or choose another family"
+            f"reward must be {family.support} for {family!r}, got {validate.show(reward)}: "
+            "rescale it or choose another family"
         )
 
 
-def _fitting(memory: Any, arrays: dict[str, Any]) -> Any:
-    """The saved arrays as a memory like `memory`, if they look like one."""
-    for name, fresh in memory._asdict().items():
-        saved = arrays[name]
-        if saved.dtype != fresh.dtype or saved.ndim != fresh.ndim or not np.isfinite(saved).all():
-            raise ValueError(f"its array {name!r} has {saved.dtype} {saved.shape}")
-    return type(memory)(**{name: arrays[name] for name in memory._fields})
+def _fitting(policy: Policy, arrays: dict[str, Any]) -> Any:
+    """The saved arrays as a memory of one learner, if they look like one of this policy."""
+    fresh = policy.init(1)
+    for name, array in zip(fresh._fields, fresh):
+        saved, free = arrays[name], slice(1, 2) if name in policy.growing else slice(0, 0)
+        shape, expected = list(saved.shape), list(array.shape)
+        del shape[free], expected[free]
+        if saved.dtype != array.dtype or shape != expected:
+            raise ValueError(f"its array {name!r} is {saved.dtype} {saved.shape}")
+    memory = type(fresh)(**{name: arrays[name] for name in fresh._fields})
+    if not policy.sane(memory):
+        raise ValueError(f"no {policy.name} can have this memory")
+    return memory

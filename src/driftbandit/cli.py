@@ -107,6 +107,7 @@ def main() -> None:
     except (ValueError, OSError, ImportError) as error:
         print(f"driftbandit: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("driftbandit: interrupted", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as stop:
+        if stop.code == 130:
+            print("driftbandit: interrupted", file=sys.stderr)
+        raise

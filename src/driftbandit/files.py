@@ -36,7 +36,7 @@ def write(path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], ar
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and arrays of a file of this kind, or a ValueError that says what is wrong with it."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             columns = {name: archive[name] for name in archive.files}
         header = json.loads(str(columns.pop("header")))
         found = header["format"], header["kind"], int(header["version"])
@@ -49,6 +49,8 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
         ) from None
     if found[:2] != (FORMAT, kind):
         raise ValueError(f"{path} holds a {found[0]} {found[1]}, not a {FORMAT} {kind}")
+    if found[2] < 1:
+        raise ValueError(f"{path} claims format {found[2]}, which never existed: it is damaged")
     if found[2] > VERSION:
         raise ValueError(
             f"{path} was written in format {found[2]}, this version reads up to {VERSION}: "

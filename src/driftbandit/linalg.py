@@ -168,4 +168,4 @@ def project_ball(A: Floats, zeta: Floats, S: float) -> Floats:
         if nu + step <= nu:
             break
         nu += step
-    return v * min(1.0, S / size)
+    return v * min(1.0, S / size * (1.0 - 2.0**-50))  # rounding never leaves the ball

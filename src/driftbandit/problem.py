@@ -42,7 +42,7 @@ class Problem(Recipe):
     def __post_init__(self) -> None:
         if not isinstance(self.family, Family):
             raise ValueError(
-                f"family must be a reward family such as Bernoulli(), got {self.family!r}"
+                f"family must be one such as Bernoulli(), got {validate.show(self.family)}"
             )
         self._set(
             dim=validate.count("dim", self.dim, "length of a context vector"),

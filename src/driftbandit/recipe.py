@@ -7,6 +7,8 @@ import difflib
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from driftbandit.validate import show
+
 
 class Recipe:
     """Base of every family, problem, policy and environment.
@@ -42,10 +44,12 @@ class Recipe:
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Any:
         """The recipe that `to_dict` described."""
+        if not isinstance(data, Mapping) or not isinstance(data.get("type"), str):
+            raise ValueError(f"a recipe is a mapping with a 'type', got {show(data)}")
         values = {k: _revive(v) for k, v in data.items() if k != "type"}
         kind = Recipe.registry.get(data["type"])
         if kind is None:
-            near = difflib.get_close_matches(str(data["type"]), Recipe.registry, n=1)
+            near = difflib.get_close_matches(data["type"], Recipe.registry, n=1)
             hint = (
                 f"did you mean {near[0]!r}?" if near else "import the module that defines it first"
             )

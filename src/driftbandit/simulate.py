@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit import files
+from driftbandit import files, validate
 from driftbandit.environments import Environment
 from driftbandit.environments.tapes import POLICY, tape
 from driftbandit.policies import Policy
 from driftbandit.progress import rounds_bar
 from driftbandit.recipe import Recipe
+from driftbandit.validate import show
 
 Floats = NDArray[np.float64]
 BLOCK_BYTES = 8_000_000  # arms drawn at once: large enough to amortise, small enough for cache
@@ -111,12 +112,31 @@ class Run:
     def load(cls, path: str | os.PathLike[str]) -> Run:
         """Read what `save` wrote."""
         header, arrays = files.read(path, "run")
-        return cls(
-            policy=Recipe.from_dict(header["policy"]),
-            environment=Recipe.from_dict(header["environment"]),
-            seeds=tuple(header["seeds"]),
-            **arrays,
-        )
+        try:
+            run = cls(
+                policy=Recipe.from_dict(header["policy"]),
+                environment=Recipe.from_dict(header["environment"]),
+                seeds=_seeds(header["seeds"]),
+                **arrays,
+            )
+            run._check()
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"{path} is damaged or foreign: {error}; restore a copy") from None
+        return run
+
+    def _check(self) -> None:
+        """Raise ValueError if the parts do not belong together."""
+        if not isinstance(self.policy, Policy) or not isinstance(self.environment, Environment):
+            raise ValueError("its policy or environment is none")
+        if self.policy.problem.dim != self.environment.dim:
+            raise ValueError("its policy and environment differ in dimension")
+        n, T = len(self.seeds), self.environment.horizon
+        shapes = {"regret": (n, T), "choices": (n, T), "rewards": (n, T)}
+        for name in ("regret", "choices", "rewards", "choose_ns", "update_ns"):
+            array, shape = getattr(self, name), shapes.get(name, (T,))
+            kind = "i" if name == "choices" else "f"
+            if array.dtype.kind != kind or array.shape != shape or not np.isfinite(array).all():
+                raise ValueError(f"its array {name!r} is {array.dtype} {array.shape}")
 
 
 def simulate(
@@ -136,9 +156,11 @@ def simulate(
     >>> simulate(DOMD(problem=world.problem), world, seeds=range(3)).regret.shape
     (3, 100)
     """
-    seeds = tuple(seeds)
-    if not seeds:
-        raise ValueError("seeds is empty: pass at least one whole number, such as range(20)")
+    if not isinstance(policy, Policy):
+        raise ValueError(f"policy must be a policy such as DOMD(problem=...), got {show(policy)}")
+    if not isinstance(environment, Environment):
+        raise ValueError(f"environment must be one such as Circle(), got {show(environment)}")
+    seeds = _seeds(seeds)
     if policy.problem.dim != environment.dim:
         raise ValueError(
             f"the policy works in dimension {policy.problem.dim}, the environment in "
@@ -146,6 +168,18 @@ def simulate(
         )
     with rounds_bar(policy.name, environment.horizon, progress) as advance:
         return _play(policy, environment, seeds, advance)
+
+
+def _seeds(seeds: Any) -> tuple[int, ...]:
+    try:
+        found = None if isinstance(seeds, (str, bytes)) else tuple(seeds)
+    except TypeError:
+        found = None
+    if not found:
+        raise ValueError(
+            f"seeds must be at least one whole number, as range(20), got {show(seeds)}"
+        )
+    return tuple(validate.count("seed", seed, "of the tapes", least=0) for seed in found)
 
 
 def _play(

@@ -6,39 +6,62 @@ import math
 import operator
 from typing import Any
 
+import numpy as np
+
+LARGEST, SMALLEST = 1e100, 1e-100  # beyond, squares and products of options overflow
+MOST = 2**53  # whole numbers that floats can count
+
+
+def show(value: Any) -> str:
+    """A value as an error message can quote it, however long or odd."""
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of more digits than Python prints
+        text = f"a number of {value.bit_length()} bits"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def real(value: Any) -> float:
+    """`value` as a float, NaN if it is no real number."""
+    if isinstance(value, (str, bytes, bytearray, bool, np.bool_, complex, np.complexfloating)):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
 
 def number(name: str, value: Any, meaning: str) -> float:
-    """`value` as a finite float."""
-    try:
-        clean = float(value)
-    except (TypeError, ValueError):
-        clean = math.nan
-    if isinstance(value, (bool, str)) or not math.isfinite(clean):
-        raise ValueError(f"{name} must be a finite number ({meaning}), got {value!r}")
+    """`value` as a float of reasonable size."""
+    clean = real(value)
+    if not abs(clean) <= LARGEST:
+        raise ValueError(
+            f"{name} must be a number of size at most {LARGEST:g} ({meaning}), got {show(value)}"
+        )
     return clean
 
 
 def positive(name: str, value: Any, meaning: str) -> float:
-    """`value` as a finite float above zero."""
+    """`value` as a float above zero."""
     clean = number(name, value, meaning)
-    if clean <= 0:
-        raise ValueError(f"{name} must be above 0 ({meaning}), got {value!r}")
+    if clean < SMALLEST:
+        raise ValueError(f"{name} must be above {SMALLEST:g} ({meaning}), got {show(value)}")
     return clean
 
 
 def nonnegative(name: str, value: Any, meaning: str) -> float:
-    """`value` as a finite float that is zero or above."""
+    """`value` as a float that is zero or above."""
     clean = number(name, value, meaning)
     if clean < 0:
-        raise ValueError(f"{name} must be 0 or above ({meaning}), got {value!r}")
+        raise ValueError(f"{name} must be 0 or above ({meaning}), got {show(value)}")
     return clean
 
 
 def interval(name: str, value: Any, meaning: str, *, low: float, high: float) -> float:
     """`value` as a float in (low, high]."""
     clean = number(name, value, meaning)
-    if not low < clean <= high:
-        raise ValueError(f"{name} must lie in ({low:g}, {high:g}] ({meaning}), got {value!r}")
+    if not max(low, SMALLEST) < clean <= high:
+        raise ValueError(f"{name} must lie in ({low:g}, {high:g}] ({meaning}), got {show(value)}")
     return clean
 
 
@@ -48,6 +71,8 @@ def count(name: str, value: Any, meaning: str, *, least: int = 1) -> int:
         clean = operator.index(value)
     except TypeError:
         clean = least - 1
-    if isinstance(value, bool) or clean < least:
-        raise ValueError(f"{name} must be a whole number >= {least} ({meaning}), got {value!r}")
+    if isinstance(value, (bool, np.bool_)) or not least <= clean <= MOST:
+        raise ValueError(
+            f"{name} must be a whole number from {least} to 2^53 ({meaning}), got {show(value)}"
+        )
     return clean

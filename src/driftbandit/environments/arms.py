@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from driftbandit import validate
 from driftbandit.environments.tapes import ARMS, tape
 from driftbandit.recipe import Recipe
+from driftbandit.validate import LARGEST, show
 
 Floats = NDArray[np.float64]
 Draw = Callable[[int], Floats]  # the next so many rounds: (rounds, N, d)
@@ -67,11 +68,16 @@ class GivenArms(Arms):
     arms: Any
 
     def __post_init__(self) -> None:
-        arms = np.array(self.arms, dtype=float)
-        if arms.ndim not in (2, 3) or arms.size == 0 or not np.isfinite(arms).all():
+        try:
+            given = np.asarray(self.arms)
+            arms = np.array(given, dtype=float) if given.dtype.kind in "biuf" else np.empty(0)
+        except (TypeError, ValueError, OverflowError):
+            arms = np.empty(0)
+        shaped = arms.ndim in (2, 3) and arms.size > 0
+        if not shaped or not np.isfinite(arms).all() or not 0 < np.abs(arms).max() < LARGEST:
             raise ValueError(
-                "arms must be a finite array of shape (N, d) or (T, N, d) with at least one arm, "
-                f"got shape {arms.shape}"
+                "arms must be a finite array of shape (N, d) or (T, N, d) with at least one arm "
+                f"that is not 0, got {show(self.arms)}"
             )
         arms.flags.writeable = False
         self._set(arms=arms)

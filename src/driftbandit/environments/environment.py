@@ -49,10 +49,12 @@ class Environment(Recipe):
         )
         if not isinstance(self.family, Family):
             raise ValueError(
-                f"family must be a reward family such as Bernoulli(), got {self.family!r}"
+                f"family must be one such as Bernoulli(), got {validate.show(self.family)}"
             )
         if not isinstance(self.arms, Arms):
-            raise ValueError(f"arms must be FreshArms, FixedArms or GivenArms, got {self.arms!r}")
+            raise ValueError(
+                f"arms must be FreshArms, FixedArms or GivenArms, got {validate.show(self.arms)}"
+            )
         if isinstance(self.arms, GivenArms):
             self._check_given(self.arms.arms)
 

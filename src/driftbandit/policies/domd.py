@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import InitVar, dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -244,6 +244,8 @@ class DOMD(Policy):
     scale: float | None = None
     half_life: InitVar[float | None] = None
 
+    default_bonus: ClassVar[float] = 1.0
+
     def __post_init__(self, half_life: float | None) -> None:
         super().__post_init__()
         self._set(discount=self._resolve_discount(half_life))
@@ -266,10 +268,13 @@ class DOMD(Policy):
         if self.discount is not None:
             meaning = "gamma; 1 never forgets"
             return validate.interval("discount", self.discount, meaning, low=0.0, high=1.0)
-        rounds = 200.0 if half_life is None else half_life
-        if rounds == math.inf:
+        if isinstance(half_life, float) and half_life == math.inf:
             return 1.0
-        return float(2.0 ** (-1.0 / validate.positive("half_life", rounds, "rounds, inf = never")))
+        meaning = "rounds until a weight halves; inf never forgets"
+        rounds = 200.0 if half_life is None else validate.number("half_life", half_life, meaning)
+        if rounds < 0.01:
+            raise ValueError(f"half_life must be 0.01 or more ({meaning}), got {half_life!r}")
+        return float(2.0 ** (-1.0 / rounds))
 
     def _resolve_bonus(self) -> None:
         if self.bonus is not None and not (self.delta is None and self.scale is None):
@@ -277,7 +282,7 @@ class DOMD(Policy):
                 "bonus replaces scale * beta_t(delta): pass bonus, or delta and scale, not both"
             )
         if self.bonus is None and self.delta is None and self.scale is None:
-            self._set(bonus=1.0)
+            self._set(bonus=self.default_bonus)
         if self.bonus is not None:
             self._set(bonus=validate.nonnegative("bonus", self.bonus, "in posterior deviations"))
             return
@@ -295,6 +300,7 @@ class DOMD(Policy):
     @classmethod
     def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
         """eta, lambda, gamma and beta_t(0.01) of Theorems 1 to 3; keywords replace any of them."""
+        cls._check_problem(problem)
         theorem: dict[str, Any] = {
             "regularization": theory.lam(problem),
             "step": theory.eta(problem),
@@ -379,6 +385,14 @@ class DOMD(Policy):
         learn = only_for(learn_in, cell, np.empty(d), 1.0)
         return Single(inside, partial(choose, cell), partial(learn, cell))
 
+    def sane(self, memory: Memory) -> bool:
+        if not super().sane(memory):
+            return False
+        inside = np.linalg.norm(memory.theta, axis=1) <= self._params.S * (1.0 + 1e-9)
+        symmetric = np.array_equal(memory.H, np.swapaxes(memory.H, 1, 2))
+        floor = np.linalg.eigvalsh(memory.H)[:, 0] >= self._params.lam * (1.0 - 1e-6)
+        return bool(inside.all() and symmetric and floor.all())
+
     def forget(self, memory: Memory, steps: float) -> Memory:
         for H in memory.H:
             age(self._params.gamma**steps, self._params.lam, H)
@@ -400,6 +414,7 @@ class GLBOMD(DOMD):
     @classmethod
     def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
         """lambda = max{14 d eta R^2, 6 eta R S k / g}, its radius, and nothing about the drift."""
+        cls._check_problem(problem)
         lam = theory.glb_omd_lam(problem)
         return super().from_theory(
             problem, **({"discount": 1.0, "regularization": lam} | overrides)
@@ -420,10 +435,16 @@ class GLBOMD(DOMD):
 class Greedy(DOMD):
     """DOMD's estimate without a bonus: exploitation only."""
 
-    bonus: float | None = 0.0
+    default_bonus: ClassVar[float] = 0.0
+
+    def __post_init__(self, half_life: float | None) -> None:
+        super().__post_init__(half_life)
+        if self.bonus != 0.0:
+            raise ValueError("Greedy adds no bonus: use DOMD(bonus=...) or DOMD(delta=, scale=)")
 
     @classmethod
     def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
+        """lambda, eta and gamma of the theorem, and no bonus."""
         return super().from_theory(problem, **({"bonus": 0.0} | overrides))
 
     @property

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
+from driftbandit.validate import show
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -58,14 +59,21 @@ class Policy(Recipe):
     clairvoyant: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.problem, Problem):
+        if type(self) is Policy:
+            raise ValueError("Policy is the base of policies: use one of them, such as DOMD")
+        self._check_problem(self.problem)
+
+    @staticmethod
+    def _check_problem(problem: Any) -> None:
+        if not isinstance(problem, Problem):
             raise ValueError(
-                f"problem must be a Problem(dim=...), what is known, got {self.problem!r}"
+                f"problem must be a Problem(dim=...), what is known, got {show(problem)}"
             )
 
     @classmethod
     def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
         """The policy with every tuning its paper prescribes; keywords replace single values."""
+        cls._check_problem(problem)
         return cls(problem=problem, **overrides)
 
     @property
@@ -97,6 +105,15 @@ class Policy(Recipe):
         `limit` is the largest norm of a context.
         """
         return None
+
+    @property
+    def growing(self) -> tuple[str, ...]:
+        """Arrays of the memory whose second axis grows with time; none for constant memory."""
+        return ()
+
+    def sane(self, memory: Any) -> bool:
+        """Whether a memory could have come from this policy; guards what is read from files."""
+        return all(bool(np.isfinite(a).all()) for a in memory) and bool((memory.t >= 0).all())
 
     def forget(self, memory: Any, steps: float) -> Any:
         """The memory as it would be after `steps` rounds without data."""

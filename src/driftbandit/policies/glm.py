@@ -1,0 +1,367 @@
+"""Rivals that fit a generalized linear model to stored data, each its weights and its radius."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from driftbandit import validate
+from driftbandit.policies.likelihood import (
+    BVD,
+    FIXED_V,
+    FIXED_VT,
+    NONE,
+    VARIABLE,
+    History,
+    Likelihood,
+)
+from driftbandit.policies.policy import Floats
+from driftbandit.problem import Problem
+from driftbandit.theory import rivals
+
+
+def _dim(problem: Problem) -> dict[str, Any]:
+    return {"regularization": float(problem.dim)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Discounted(Likelihood):
+    """Weights gamma^(t-1-s)."""
+
+    discount: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        value = validate.interval("discount", self.discount, "gamma", low=0.0, high=1.0)
+        self._set(discount=value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Windowed(Likelihood):
+    """Weight 1 for the last `window` rounds, 0 before."""
+
+    window: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(window=validate.count("window", self.window, "rounds remembered"))
+        self._horizon()
+
+
+class _FauryConvention:
+    """lambda is the design's multiple of I; the ridge on theta is lambda c_mu."""
+
+    regularization: float
+    problem: Problem
+
+    @property
+    def ridge(self) -> float:
+        return self.regularization * self.problem.c_mu
+
+
+class _RussacConvention:
+    """lambda is the ridge on theta; the design's multiple of I is lambda / c_mu."""
+
+    regularization: float
+
+    @property
+    def ridge(self) -> float:
+        return self.regularization
+
+
+@dataclass(frozen=True, kw_only=True)
+class GLMUCB(_FauryConvention, Likelihood):
+    """GLM-UCB (Filippi, Cappe, Garivier, Szepesvari 2010), regularised: all data count for ever."""
+
+    projection: ClassVar[int] = FIXED_V
+
+    @property
+    def name(self) -> str:
+        return "GLM-UCB"
+
+    @classmethod
+    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
+        return _dim(problem)
+
+    def coefficient(self, t: Any) -> Any:
+        return rivals.glm_ucb(self.problem, t, lam=self.regularization, delta=self._delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestartGLB(GLMUCB):
+    """RestartGLB (Zhao, Zhang, Jiang, Zhou 2020): GLM-UCB that starts afresh every `period` rounds.
+
+    Its paper has no projection; `project=True` adds Filippi's.
+    """
+
+    period: int
+    project: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(period=validate.count("period", self.period, "rounds between restarts"))
+
+    @property
+    def projection(self) -> int:  # type: ignore[override]
+        return FIXED_V if self.project else NONE
+
+    @property
+    def name(self) -> str:
+        return "RestartGLB"
+
+    @classmethod
+    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
+        period = {} if "period" in given else {"period": rivals.restart_period(problem)}
+        return _dim(problem) | period
+
+
+@dataclass(frozen=True, kw_only=True)
+class DGLUCB(_RussacConvention, _Discounted):
+    """D-GLUCB (Russac, Cappe, Garivier 2020)."""
+
+    projection: ClassVar[int] = FIXED_VT
+
+    @property
+    def name(self) -> str:
+        return "D-GLUCB"
+
+    @classmethod
+    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
+        known = "discount" in given
+        return _dim(problem) | ({} if known else {"discount": rivals.d_glucb_discount(problem)})
+
+    def coefficient(self, t: Any) -> Any:
+        numbers = {"lam": self.regularization, "gamma": self.discount, "delta": self._delta}
+        return rivals.d_glucb(self.problem, t, **numbers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SWGLUCB(_RussacConvention, _Windowed):
+    """SW-GLUCB (Russac, Cappe, Garivier 2020)."""
+
+    projection: ClassVar[int] = FIXED_V
+
+    @property
+    def name(self) -> str:
+        return "SW-GLUCB"
+
+    @classmethod
+    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
+        known = "window" in given
+        return _dim(problem) | ({} if known else {"window": rivals.sw_glucb_window(problem)})
+
+    def coefficient(self, t: Any) -> Any:
+        return rivals.sw_glucb(
+            self.problem,
+            t,
+            lam=self.regularization,
+            window=self.window,
+            delta=self.delta,
+            horizon=self._horizon(),
+        )
+
+
+class _SelfConcordant(_RussacConvention):
+    """No projection: a wide radius when the estimate is outside the ball, Remark 1's inside."""
+
+    problem: Problem
+
+    @property
+    def ridge(self) -> float:
+        """lambda for the score per unit of dispersion; ours is not divided by g."""
+        return self.regularization * self.problem.family.g
+
+    @staticmethod
+    def lam(problem: Problem) -> dict[str, Any]:
+        T = problem.known("horizon", "lambda = d log T")
+        return {"regularization": problem.dim * math.log(max(T, 2.0))}
+
+    def inside(self, memory: History) -> Any:
+        return np.linalg.norm(memory.mle, axis=1) <= self.problem.radius
+
+
+@dataclass(frozen=True, kw_only=True)
+class SCDGLUCB(_SelfConcordant, _Discounted):
+    """SC-D-GLUCB (Russac, Faury, Cappe, Garivier 2021)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._horizon()
+
+    @property
+    def name(self) -> str:
+        return "SC-D-GLUCB"
+
+    @classmethod
+    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
+        known = "discount" in given
+        tuned = {} if known else {"discount": rivals.sc_d_glucb_discount(problem)}
+        return tuned if "regularization" in given else cls.lam(problem) | tuned
+
+    @property
+    def rho(self) -> float:
+        T, gamma = self._horizon(), self.discount
+        mass = (1.0 - T**-2.0) / max(1.0 - gamma**2, 1.0 / T)
+        numbers = {"lam": self.regularization, "delta": self.delta, "horizon": T}
+        return float(rivals.sc_rho(self.problem, mass=mass, **numbers))
+
+    def coefficient(self, t: Any, inside: Any = False) -> Any:
+        lam, T = self.regularization, self._horizon()
+        S = rivals.sc_d_widened(self.problem, lam=lam, gamma=self.discount, horizon=T)
+        wide = rivals.sc_outside(self.problem, self.rho, lam=lam, S=S)
+        return np.where(inside, rivals.sc_inside(self.problem, self.rho, lam=lam), wide)
+
+    def _width(self, memory: History) -> Floats:
+        return self.scale * self.coefficient(memory.t, self.inside(memory))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SCSWGLUCB(_SelfConcordant, _Windowed):
+    """SC-SW-GLUCB (Russac, Faury, Cappe, Garivier 2021)."""
+
+    @property
+    def name(self) -> str:
+        return "SC-SW-GLUCB"
+
+    @classmethod
+    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
+        known = "window" in given
+        tuned = {} if known else {"window": rivals.sc_sw_glucb_window(problem)}
+        return tuned if "regularization" in given else cls.lam(problem) | tuned
+
+    def coefficient(self, t: Any, inside: Any = False) -> Any:
+        lam, T = self.regularization, self._horizon()
+        mass = np.minimum(t, self.window)
+        rho = rivals.sc_rho(self.problem, lam=lam, mass=mass, delta=self.delta, horizon=T)
+        wide = rivals.sc_outside(self.problem, rho, lam=lam, S=self.problem.S)
+        return np.where(inside, rivals.sc_inside(self.problem, rho, lam=lam), wide)
+
+    def _width(self, memory: History) -> Floats:
+        return self.scale * self.coefficient(self._clock(memory), self.inside(memory))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BVDGLMUCB(_FauryConvention, _Discounted):
+    """BVD-GLM-UCB (Faury, Russac, Abeille, Calauzenes 2021)."""
+
+    projection: ClassVar[int] = BVD
+
+    @property
+    def name(self) -> str:
+        return "BVD-GLM-UCB"
+
+    @classmethod
+    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
+        known = "discount" in given
+        return _dim(problem) | ({} if known else {"discount": rivals.bvd_discount(problem)})
+
+    def _numbers(self) -> dict[str, float]:
+        return {"lam": self.regularization, "gamma": self.discount, "delta": self._delta}
+
+    def coefficient(self, t: Any) -> Any:
+        return rivals.bvd_glm_ucb(self.problem, t, **self._numbers())
+
+    def _set_radius(self, memory: History) -> Floats:
+        return np.asarray(rivals.bvd_beta(self.problem, memory.t + 1.0, **self._numbers()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GLBWeightUCB(_FauryConvention, _Discounted):
+    """GLB-WeightUCB (Wang, Zhao, Zhou 2023)."""
+
+    projection: ClassVar[int] = FIXED_V
+
+    @property
+    def name(self) -> str:
+        return "GLB-WeightUCB"
+
+    @classmethod
+    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
+        lam = {"regularization": problem.dim / problem.c_mu**2}
+        known = "discount" in given
+        return lam | ({} if known else {"discount": rivals.glb_weight_discount(problem)})
+
+    def coefficient(self, t: Any) -> Any:
+        numbers = {"lam": self.regularization, "gamma": self.discount, "delta": self._delta}
+        return rivals.glb_weight_ucb(self.problem, t, **numbers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SCBWeightUCB(_FauryConvention, _Discounted):
+    """SCB-WeightUCB (Wang, Zhao, Zhou 2023), for drifting worlds."""
+
+    projection: ClassVar[int] = VARIABLE
+
+    @property
+    def name(self) -> str:
+        return "SCB-WeightUCB"
+
+    @staticmethod
+    def lam(problem: Problem) -> dict[str, Any]:
+        T = problem.known("horizon", "lambda = d log T / c")
+        c = problem.c_mu / problem.family.g
+        return {"regularization": problem.dim * math.log(max(T, 2.0)) / c}
+
+    @classmethod
+    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
+        known = "discount" in given
+        tuned = {} if known else {"discount": rivals.scb_weight_discount(problem)}
+        return tuned if "regularization" in given else cls.lam(problem) | tuned
+
+    def coefficient(self, t: Any) -> Any:
+        numbers = {"lam": self.regularization, "gamma": self.discount, "delta": self._delta}
+        return rivals.scb_weight_ucb(self.problem, t, **numbers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SCBPWWeightUCB(SCBWeightUCB):
+    """SCB-PW-WeightUCB (Wang, Zhao, Zhou 2023), for piecewise-stationary worlds.
+
+    Its rule is a joint maximisation without an algorithm. `variant` "A" bounds it with the design
+    matrix, a factor 1/sqrt(c_mu) (what the paper most likely ran); "B" with the local curvature,
+    on the linear scale, without c_mu.
+    """
+
+    variant: str = "A"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._horizon()
+        if self.variant not in ("A", "B"):
+            raise ValueError(f"variant must be 'A' or 'B', got {validate.show(self.variant)}")
+
+    @property
+    def name(self) -> str:
+        return "SCB-PW-WeightUCB"
+
+    @property
+    def linear(self) -> bool:  # type: ignore[override]
+        return self.variant == "B"
+
+    @property
+    def local(self) -> bool:
+        return self.variant == "B"
+
+    @classmethod
+    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
+        known = "discount" in given
+        tuned = {} if known else {"discount": rivals.d_glucb_discount(problem)}
+        return tuned if "regularization" in given else cls.lam(problem) | tuned
+
+    @property
+    def rho(self) -> float:
+        return rivals.scb_pw_rho(
+            self.problem,
+            lam=self.regularization,
+            gamma=self.discount,
+            delta=self.delta,
+            horizon=self._horizon(),
+        )
+
+    def coefficient(self, t: Any) -> Any:
+        if self.variant == "B":
+            return 2.0 * (1.0 + 2.0 * self.problem.S) * self.rho
+        return rivals.scb_factor(self.problem) * self.rho

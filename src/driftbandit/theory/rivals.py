@@ -1,0 +1,291 @@
+"""Radii and tunings of the rivals, as published; t counts the round about to be played.
+
+Where papers disagree about letters: `ridge` multiplies theta in the score equation and `reg`
+multiplies I in the design matrix, reg = ridge / c_mu. Rewards in [0, R] are R/2-sub-Gaussian.
+Contexts have norm at most 1 here (S = radius * context_norm).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftbandit.problem import Problem
+from driftbandit.theory.domd import clip_discount, path_length
+
+Floats = NDArray[np.float64]
+
+
+# Pieces that several radii share
+
+
+def geometric(gamma: float, n: Any) -> Any:
+    """1 + gamma + ... + gamma^(n-1), which is n at gamma = 1."""
+    n = np.asarray(n, dtype=float)
+    return n if gamma == 1.0 else np.expm1(n * math.log(gamma)) / (gamma - 1.0)
+
+
+def sub_gaussian(problem: Problem) -> float:
+    """R / 2 (Hoeffding)."""
+    return problem.family.R / 2.0
+
+
+def noise_radius(problem: Problem, *, delta: float, mass: Any) -> Any:
+    """sigma sqrt(2 log(1/delta) + d log(1 + mass / d)): self-normalised noise."""
+    logs = 2.0 * math.log(1.0 / delta) + problem.dim * np.log1p(mass / problem.dim)
+    return sub_gaussian(problem) * np.sqrt(logs)
+
+
+def bernstein_radius(
+    problem: Problem, *, ridge: float, log_term: float, mass: Any, g: float
+) -> Any:
+    """sqrt(ridge)/(2m) + (2m/sqrt(ridge)) (log + d log 2) + (d m/sqrt(ridge)) log(1 + mass/d): the
+    self-normalised tail for noise whose variance is the slope; m = R / g."""
+    root, m, d = math.sqrt(ridge), problem.family.R / g, problem.dim
+    steady = root / (2.0 * m) + (2.0 * m / root) * (log_term + d * math.log(2.0))
+    return steady + (d * m / root) * np.log1p(mass / d)
+
+
+def curvatures(problem: Problem, *, per_dispersion: bool = False) -> tuple[float, float, float]:
+    """k_mu, c_mu and 1, or all per unit of dispersion where a radius needs variance = slope."""
+    g = problem.family.g if per_dispersion else 1.0
+    return problem.k_mu / g, problem.c_mu / g, g
+
+
+# GLM-UCB and RestartGLB (Filippi et al. 2010, Zhao et al. 2020), base of MASTER (Wei, Luo 2021)
+
+
+def glm_ucb(problem: Problem, t: Any, *, lam: float, delta: float) -> Any:
+    """(k/c) (c sqrt(lam) S + sigma sqrt(2 log(1/delta) + d log(1 + (t-1)/(lam d))))."""
+    k, c, _ = curvatures(problem)
+    noise = noise_radius(problem, delta=delta, mass=(np.asarray(t) - 1.0) / lam)
+    return (k / c) * (c * math.sqrt(lam) * problem.S + noise)
+
+
+def master_beta(problem: Problem, *, lam: float, delta: float, horizon: float) -> float:
+    """(4k/c) (sqrt(d log(c T/(lam delta))) + c sqrt(lam) S) (Wei and Luo, Algorithm 9)."""
+    k, c, _ = curvatures(problem)
+    logs = max(0.0, math.log(c * horizon / (lam * delta)))
+    return (4.0 * k / c) * (math.sqrt(problem.dim * logs) + c * math.sqrt(lam) * problem.S)
+
+
+def restart_period(problem: Problem) -> int:
+    """(k d T/(c Gamma))^{2/3} where the number of changes is known, else (d T / P_T)^{2/3}; T if
+    nothing ever changes (Zhao et al. 2020, as the paper's table has it)."""
+    why = "the restart period"
+    T = problem.known("horizon", why)
+    if problem.change_points is not None:
+        drift = problem.change_points * problem.c_mu / problem.k_mu
+    else:
+        drift = path_length(problem, why)
+    return int(max(1, min(T, math.floor(_ratio(problem.dim * T, drift) ** (2.0 / 3.0)))))
+
+
+def corrected_restart_period(problem: Problem) -> int:
+    """d^{1/4} sqrt(T / (1 + P_T)), which repairs the flaw in the original analysis."""
+    T, P = problem.known("horizon", "the restart period"), path_length(problem, "the period")
+    return int(max(1, min(T, math.floor(problem.dim**0.25 * math.sqrt(T / (1.0 + P))))))
+
+
+# The discounted and windowed maximum-likelihood family
+
+
+def d_glucb(problem: Problem, t: Any, *, lam: float, gamma: float, delta: float) -> Any:
+    """(2k/c) (c_t + sqrt(c lam) S + 2 S k sqrt(c/lam)) (Russac et al. 2020)."""
+    k, c, _ = curvatures(problem)
+    c_t = noise_radius(problem, delta=delta, mass=c * geometric(gamma**2, t) / lam)
+    bias = math.sqrt(c * lam) * problem.S + 2.0 * problem.S * k * math.sqrt(c / lam)
+    return (2.0 * k / c) * (c_t + bias)
+
+
+def sw_glucb(
+    problem: Problem, t: Any, *, lam: float, window: int, delta: float, horizon: float
+) -> Any:
+    """(2k/c) (c_t + sqrt(c lam) S) with log(T/delta) and min(t, window) rounds in c_t."""
+    k, c, _ = curvatures(problem)
+    c_t = noise_radius(problem, delta=delta / horizon, mass=c * np.minimum(t, window) / lam)
+    return (2.0 * k / c) * (c_t + math.sqrt(c * lam) * problem.S)
+
+
+def sc_rho(problem: Problem, *, lam: float, mass: Any, delta: float, horizon: float) -> Any:
+    """rho of SC-D-GLUCB and SC-SW-GLUCB (Russac et al. 2021)."""
+    k, _, g = curvatures(problem, per_dispersion=True)
+    logs = math.log(horizon / delta)
+    return bernstein_radius(problem, ridge=lam, log_term=logs, mass=k * mass / lam, g=g)
+
+
+def sc_outside(problem: Problem, rho: Any, *, lam: float, S: float) -> Any:
+    """k sqrt(lam) (1 + S + sqrt((1 + S)/lam) rho + rho^2/lam)^{3/2} / sqrt(c) (their eq. 4)."""
+    k, c, g = curvatures(problem, per_dispersion=True)
+    inner = 1.0 + S + math.sqrt((1.0 + S) / lam) * rho + rho**2 / lam
+    return g * k * math.sqrt(lam) * inner**1.5 / math.sqrt(c)
+
+
+def sc_inside(problem: Problem, rho: Any, *, lam: float) -> Any:
+    """k sqrt(1 + 2S) (sqrt(lam) S + rho) / sqrt(c), for an estimate in the ball (Remark 1)."""
+    k, c, g = curvatures(problem, per_dispersion=True)
+    radius = math.sqrt(lam) * problem.S + rho
+    return g * k * math.sqrt(1.0 + 2.0 * problem.S) * radius / math.sqrt(c)
+
+
+def sc_d_widened(problem: Problem, *, lam: float, gamma: float, horizon: float) -> float:
+    """S + (2 S k + m)/(T lam (1 - gamma)): the ball as old data see it."""
+    k, _, g = curvatures(problem, per_dispersion=True)
+    stale = 2.0 * problem.S * k + problem.family.R / g
+    return problem.S + stale / (horizon * lam * max(1.0 - gamma, 1.0 / horizon))
+
+
+def bvd_beta(problem: Problem, t: Any, *, lam: float, gamma: float, delta: float) -> Any:
+    """sqrt(lam) c S + sigma sqrt(2 log(1/delta) + d log(1 + n/(lam d))), n = sum of gamma^{2s} over
+    s < t (Faury et al. 2021; also GLB-WeightUCB one round earlier)."""
+    _, c, _ = curvatures(problem)
+    noise = noise_radius(problem, delta=delta, mass=geometric(gamma**2, t) / lam)
+    return math.sqrt(lam) * c * problem.S + noise
+
+
+def bvd_glm_ucb(problem: Problem, t: Any, *, lam: float, gamma: float, delta: float) -> Any:
+    """2 (k/c) beta_t."""
+    k, c, _ = curvatures(problem)
+    return 2.0 * (k / c) * bvd_beta(problem, t, lam=lam, gamma=gamma, delta=delta)
+
+
+def glb_weight_ucb(problem: Problem, t: Any, *, lam: float, gamma: float, delta: float) -> Any:
+    """2 (k/c) beta_{t-1} (Wang et al. 2023)."""
+    return bvd_glm_ucb(problem, np.asarray(t) - 1.0, lam=lam, gamma=gamma, delta=delta)
+
+
+def scb_beta(problem: Problem, mass: Any, *, lam: float, delta: float) -> Any:
+    """Bernstein radius with ridge lam c, plus sqrt(lam c) S (Wang et al. 2023, eq. 16)."""
+    k, c, g = curvatures(problem, per_dispersion=True)
+    ridge, logs = lam * c, math.log(1.0 / delta)
+    tail = bernstein_radius(problem, ridge=ridge, log_term=logs, mass=k * mass / ridge, g=g)
+    return tail + math.sqrt(ridge) * problem.S
+
+
+def scb_factor(problem: Problem) -> float:
+    """2 sqrt(1 + 2S) k / sqrt(c) (Wang et al. 2023, eq. 17)."""
+    k, c, g = curvatures(problem, per_dispersion=True)
+    return g * 2.0 * math.sqrt(1.0 + 2.0 * problem.S) * k / math.sqrt(c)
+
+
+def scb_weight_ucb(problem: Problem, t: Any, *, lam: float, gamma: float, delta: float) -> Any:
+    """2 sqrt(1 + 2S) (k/sqrt(c)) beta_{t-1} (eq. 17)."""
+    mass = geometric(gamma**2, np.asarray(t) - 1.0)
+    return scb_factor(problem) * scb_beta(problem, mass, lam=lam, delta=delta)
+
+
+def scb_pw_rho(
+    problem: Problem, *, lam: float, gamma: float, delta: float, horizon: float
+) -> float:
+    """The radius of SCB-PW-WeightUCB: data older than gamma^D = 1/T enter as a bias."""
+    k, c, g = curvatures(problem, per_dispersion=True)
+    forgotten = max(1.0 - gamma, 1.0 / horizon)
+    mass = (1.0 - horizon**-2.0) / max(1.0 - gamma**2, 1.0 / horizon)
+    stale = (2.0 * problem.S * k + problem.family.R / g) / math.sqrt(lam * c)
+    return float(scb_beta(problem, mass, lam=lam, delta=delta)) + stale / (horizon * forgotten)
+
+
+# Their tunings
+
+
+def _ratio(numerator: float, denominator: float) -> float:
+    """numerator / denominator, infinite where nothing ever changes."""
+    return numerator / denominator if denominator > 0 else math.inf
+
+
+def discount_from(problem: Problem, share: float, power: float) -> float:
+    """gamma = 1 - clip(share^power)."""
+    return clip_discount(share**power, problem.known("horizon", "the tuned discount"))
+
+
+def _drift_share(problem: Problem, factor: float) -> float:
+    why = "the tuned discount"
+    return factor * path_length(problem, why) / (problem.dim * problem.known("horizon", why))
+
+
+def _change_share(problem: Problem, factor: float) -> float:
+    why = "the tuned discount"
+    changes = problem.known("change_points", why)
+    return factor * changes / (problem.dim * problem.known("horizon", why))
+
+
+def bvd_discount(problem: Problem) -> float:
+    """1 - gamma = (P_T / (sqrt(d) T))^{2/5}."""
+    return discount_from(problem, _drift_share(problem, math.sqrt(problem.dim)), 0.4)
+
+
+def glb_weight_discount(problem: Problem) -> float:
+    """1 - gamma = sqrt(k c P_T / (d T))."""
+    return discount_from(problem, _drift_share(problem, problem.k_mu * problem.c_mu), 0.5)
+
+
+def scb_weight_discount(problem: Problem) -> float:
+    """1 - gamma = sqrt(k P_T / (d T))."""
+    return discount_from(problem, _drift_share(problem, problem.k_mu), 0.5)
+
+
+def linear_discount(problem: Problem) -> float:
+    """1 - gamma = sqrt(P_T / (d T)) (LB-WeightUCB, and the corrected D-LinUCB)."""
+    return discount_from(problem, _drift_share(problem, 1.0), 0.5)
+
+
+def d_glucb_discount(problem: Problem) -> float:
+    """1 - gamma = (Gamma_T / (d T))^{2/3} (also SCB-PW-WeightUCB)."""
+    return discount_from(problem, _change_share(problem, 1.0), 2.0 / 3.0)
+
+
+def sc_d_glucb_discount(problem: Problem) -> float:
+    """1 - gamma = (sqrt(c) Gamma_T / (d T))^{2/3}."""
+    return discount_from(problem, _change_share(problem, math.sqrt(problem.c_mu)), 2.0 / 3.0)
+
+
+def window_from(share: float, horizon: float) -> int:
+    """ceil(share^{-2/3}), within [1, T]; T if nothing ever changes."""
+    return int(min(horizon, max(1.0, math.ceil(min(horizon, _ratio(1.0, share) ** (2.0 / 3.0))))))
+
+
+def sw_glucb_window(problem: Problem) -> int:
+    """ceil((d T / Gamma_T)^{2/3})."""
+    return window_from(_change_share(problem, 1.0), problem.known("horizon", "the window"))
+
+
+def sc_sw_glucb_window(problem: Problem) -> int:
+    """ceil((d T / (sqrt(c) Gamma_T))^{2/3})."""
+    share = _change_share(problem, math.sqrt(problem.c_mu))
+    return window_from(share, problem.known("horizon", "the window"))
+
+
+def linear_window(problem: Problem) -> int:
+    """ceil((d T / P_T)^{2/3}) (SW-LinUCB)."""
+    return window_from(_drift_share(problem, 1.0), problem.known("horizon", "the window"))
+
+
+# Linear rewards
+
+
+def lin_ucb(problem: Problem, n: Any, *, lam: float, gamma: float, delta: float) -> Any:
+    """sqrt(lam) S + sigma sqrt(2 log(1/delta) + d log(1 + m/(lam d))), m = geometric(gamma^2, n)"""
+    noise = noise_radius(problem, delta=delta, mass=geometric(gamma**2, n) / lam)
+    return math.sqrt(lam) * problem.S + noise
+
+
+def sw_lin_ucb(problem: Problem, *, lam: float, window: int, delta: float) -> float:
+    """sqrt(lam) S + sigma sqrt(d log((1 + window/lam) / delta)) (Cheung et al. 2019)."""
+    logs = problem.dim * math.log((1.0 + window / lam) / delta)
+    return math.sqrt(lam) * problem.S + sub_gaussian(problem) * math.sqrt(logs)
+
+
+# GLOC (Jun et al. 2017)
+
+
+def gloc_width(problem: Problem, B: Any, spread: Any, *, lam: float, delta: float) -> Any:
+    """sqrt(beta), beta = 1 + 4B/c + (8 sigma^2/c^2) log((2/delta) sqrt(1 + 2B/c + 4 sigma^4 /
+    (c^4 delta^2))) + lam S^2 - spread, with spread = sum z^2 - thhat'q."""
+    c, sigma = problem.c_mu, sub_gaussian(problem)
+    inner = 1.0 + 2.0 * B / c + 4.0 * sigma**4 / (c**4 * delta**2)
+    logs = (8.0 * sigma**2 / c**2) * np.log((2.0 / delta) * np.sqrt(inner))
+    square = 1.0 + 4.0 * B / c + logs + lam * problem.S**2 - spread
+    return np.sqrt(np.maximum(square, 0.0))
