@@ -162,7 +162,7 @@ DOORS = {
     db.FixedArms: {"count": NOT_A_COUNT | st.none()},
     db.GivenArms: {"arms": NOT_GIVEN},
     partial(Bandit, DOMD(problem=PROBLEM)): {"seed": NOT_A_SEED},
-    Bandit: {"policy": NOT_A_RECIPE | st.none() },
+    Bandit: {"policy": NOT_A_RECIPE | st.none()},
 }
 OPTIONS = [(make, name) for make, options in DOORS.items() for name in options]
 

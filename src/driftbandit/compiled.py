@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import carray, config, njit, typeof
@@ -10,6 +12,22 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 COMPILED = not config.DISABLE_JIT
+
+
+def _drop_stale_caches() -> None:
+    """Delete cached kernels older than the newest source file of the package.
+
+    numba notices when a kernel's own file changes, not when that of a kernel it calls does.
+    """
+    package = Path(__file__).parent
+    newest = max(source.stat().st_mtime for source in package.rglob("*.py"))
+    for index in package.rglob("__pycache__/*.nbi"):
+        with suppress(OSError):  # another process may be at it, or the folder read-only
+            if index.stat().st_mtime < newest:
+                index.unlink()
+
+
+_drop_stale_caches()
 
 F = TypeVar("F", bound=Callable[..., Any])
 

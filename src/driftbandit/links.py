@@ -69,6 +69,16 @@ def dmu(link: Link, z: float) -> float:
 
 
 @kernel
+def mu_dmu(link: Link, z: float) -> tuple[float, float]:
+    """mu(z) and mu'(z) for the price of one exponential."""
+    if link.code == LOGIT:
+        e = math.exp(-abs(z))
+        share = 1.0 / (1.0 + e)
+        return link.trials * (share if z >= 0.0 else e * share), link.trials * (e * share * share)
+    return mu(link, z), dmu(link, z)
+
+
+@kernel
 def d2mu(link: Link, z: float) -> float:
     """Second derivative mu''(z)."""
     if link.code == LOGIT:

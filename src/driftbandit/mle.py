@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.compiled import kernel
+from driftbandit.compiled import borrow, kernel
 from driftbandit.linalg import dot, factor, project_ball, solve
-from driftbandit.links import Link, d2mu, dmu, m, mu
+from driftbandit.links import Link, d2mu, m, mu_dmu
 
 Floats = NDArray[np.float64]
 
@@ -36,21 +36,41 @@ class Data(NamedTuple):
 
 @kernel
 def score_map(data: Data, theta: Floats, G: Floats, J: Floats) -> None:
-    """G = g(theta) and J = dg/dtheta, in one pass over the history."""
-    d, w = theta.size, 1.0
+    """G = g(theta) and J = dg/dtheta, in one pass over the history.
+
+    Four rows at a time, newest first, so that G and J are written once for four; rows that do not
+    exist have weight 0.
+    """
+    d, w, gamma, X = theta.size, 1.0, data.gamma, borrow(data.X)
     G[:] = 0.0
     J[:] = 0.0
-    for s in range(data.size - 1, -1, -1):
-        z = 0.0
+    for a in range(data.size - 1, -1, -4):
+        b, c, e = max(a - 1, 0), max(a - 2, 0), max(a - 3, 0)
+        wb = w * gamma if a >= 1 else 0.0
+        wc = wb * gamma if a >= 2 else 0.0
+        we = wc * gamma if a >= 3 else 0.0
+        za = zb = zc = ze = 0.0
         for j in range(d):
-            z += data.X[s, j] * theta[j]
-        mean, slope = w * mu(data.link, z), w * dmu(data.link, z)
+            th = theta[j]
+            za, zb, zc, ze = (
+                za + th * X[a, j],
+                zb + th * X[b, j],
+                zc + th * X[c, j],
+                ze + th * X[e, j],
+            )
+        ma, sa = mu_dmu(data.link, za)
+        mb, sb = mu_dmu(data.link, zb)
+        mc, sc = mu_dmu(data.link, zc)
+        me, se = mu_dmu(data.link, ze)
+        ma, mb, mc, me = w * ma, wb * mb, wc * mc, we * me
+        sa, sb, sc, se = w * sa, wb * sb, wc * sc, we * se
         for j in range(d):
-            G[j] += mean * data.X[s, j]
-            steep = slope * data.X[s, j]
+            xa, xb, xc, xe = X[a, j], X[b, j], X[c, j], X[e, j]
+            G[j] += (ma * xa + mb * xb) + (mc * xc + me * xe)
+            xa, xb, xc, xe = sa * xa, sb * xb, sc * xc, se * xe
             for k in range(j + 1):
-                J[j, k] += steep * data.X[s, k]
-        w *= data.gamma
+                J[j, k] += (xa * X[a, k] + xb * X[b, k]) + (xc * X[c, k] + xe * X[e, k])
+        w = we * gamma
     for j in range(d):
         G[j] += data.ridge * theta[j]
         J[j, j] += data.ridge

@@ -67,12 +67,12 @@ def index_scores(
     return Scores(mean, bonus, mean + bonus)
 
 
-def thompson(
-    theta: Floats, H: Floats, width: Floats, arms: Floats, noise: Floats | None
-) -> Ints:
+def thompson(theta: Floats, H: Floats, width: Floats, arms: Floats, noise: Floats | None) -> Ints:
     """The best arm of one draw from N(theta, width^2 H^-1) per learner."""
     if noise is None:
-        raise ValueError("Thompson sampling draws from noise: pass standard normals of shape (n, d)")
+        raise ValueError(
+            "Thompson sampling draws from noise: pass standard normals of shape (n, d)"
+        )
     draw = np.empty_like(theta)
     _sample_all(theta, H, np.array(width, dtype=float), np.ascontiguousarray(noise), draw)
     return np.asarray(np.argmax(np.einsum("nad,nd->na", arms, draw), axis=1))
