@@ -50,6 +50,7 @@ class Bandit:
             )
         self.policy = policy
         self._rng = np.random.default_rng(validate.count("seed", seed, "for its own luck", least=0))
+        self._noise = self._rng.standard_normal((1, policy.noise_size))  # of the latest decision
         self._limit = policy.problem.context_norm * SLACK
         self._start(policy.init(1))
 
@@ -91,14 +92,14 @@ class Bandit:
         X = self._array(arms, 2)
         if not self._are_contexts(X):
             return -1
-        noise = self._rng.standard_normal((1, self.policy.noise_size))
-        return int(self.policy.choose(self._memory, X[None], noise)[0])
+        self._noise = self._rng.standard_normal((1, self.policy.noise_size))
+        return int(self.policy.choose(self._memory, X[None], self._noise)[0])
 
     def _update_plain(self, x: Floats, reward: float) -> bool:
         X, r = self._array(x, 1)[None], self._number(reward)
         if not self._are_contexts(X) or not self.policy.problem.family.contains(r):
             return False
-        self._memory = self.policy.update(self._memory, X, np.array([r]))
+        self._memory = self.policy.update(self._memory, X, np.array([r]), self._noise)
         return True
 
     def scores(self, arms: ArrayLike) -> Scores:
@@ -124,7 +125,10 @@ class Bandit:
             raise ValueError(f"{self.policy.name} keeps no estimate to predict from: use DOMD")
         family, mean = self.policy.problem.family, X @ self.theta
         if level is None:
-            width = self.policy.scores(self._memory, X[None]).bonus[0]
+            center, width, _ = (column[0] for column in self.policy.scores(self._memory, X[None]))
+            if self.policy.on_reward_scale:
+                low, high = family.link.low, family.link.high
+                return Prediction(center, *np.clip([center - width, center + width], low, high))
         else:
             deviation = np.sqrt(np.einsum("ad,da->a", X, np.linalg.solve(self.curvature, X.T)))
             width = ndtri(0.5 + 0.5 * level) * deviation
@@ -167,7 +171,11 @@ class Bandit:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one npz file (arrays and a JSON header, no pickle), atomically."""
         with self._lock:
-            header = {"policy": self.policy.to_dict(), "rng": self._rng.bit_generator.state}
+            header = {
+                "policy": self.policy.to_dict(),
+                "rng": self._rng.bit_generator.state,
+                "noise": self._noise.tolist(),
+            }
             files.write(path, "bandit", header, self._memory._asdict())
 
     @classmethod
@@ -177,6 +185,7 @@ class Bandit:
         try:
             bandit = cls(Recipe.from_dict(header["policy"]))
             bandit._rng.bit_generator.state = header["rng"]
+            bandit._noise = np.array(header["noise"], dtype=float).reshape(bandit._noise.shape)
             bandit._start(_fitting(bandit.policy, arrays))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
@@ -189,12 +198,13 @@ class Bandit:
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
-            return {"policy": self.policy, "_memory": self._memory, "_rng": self._rng}
+            memory = self._memory._asdict()
+            return {"policy": self.policy, "memory": memory, "rng": self._rng, "noise": self._noise}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["policy"])  # type: ignore[misc]
-        self._rng = state["_rng"]
-        self._start(state["_memory"])
+        self._rng, self._noise = state["rng"], state["noise"]
+        self._start(type(self._memory)(**state["memory"]))
 
     def _contexts(self, arms: ArrayLike) -> Floats:
         """arms as a clean (n_arms, dim) array."""
@@ -269,10 +279,9 @@ def _fitting(policy: Policy, arrays: dict[str, Any]) -> Any:
     """The saved arrays as a memory of one learner, if they look like one of this policy."""
     fresh = policy.init(1)
     for name, array in zip(fresh._fields, fresh):
-        saved, free = arrays[name], slice(1, 2) if name in policy.growing else slice(0, 0)
-        shape, expected = list(saved.shape), list(array.shape)
-        del shape[free], expected[free]
-        if saved.dtype != array.dtype or shape != expected:
+        saved, free = arrays[name], policy.growing.get(name, ())
+        shape = tuple(array.shape[k] if k in free else n for k, n in enumerate(saved.shape))
+        if saved.dtype != array.dtype or shape != array.shape:
             raise ValueError(f"its array {name!r} is {saved.dtype} {saved.shape}")
     memory = type(fresh)(**{name: arrays[name] for name in fresh._fields})
     if not policy.sane(memory):

@@ -208,7 +208,7 @@ class _Stream:
         for arms, luck, noise in zip(self.arms, self.luck, self.noise):
             x = arms[rows, self.policy.choose(memory, arms, noise)]
             reward = self.policy.problem.family.draw(0.3 * x[:, 0], luck)
-            memory = self.policy.update(memory, x, reward)
+            memory = self.policy.update(memory, x, reward, noise)
         return memory
 
 

@@ -153,12 +153,21 @@ def assess(data: Data, goal: Goal, v: Floats) -> tuple[float, Floats, Floats]:
     score_map(data, v, u, J)
     u -= goal.target
     if goal.variable:
-        q = np.linalg.solve(J, u)
+        q = solved(J, u)
         return 0.5 * dot(u, q), bent(data, v, q, u), J
     if goal.beta > 0.0:
         u = unabsorbed(goal, u)
     pull = goal.metric @ u
     return 0.5 * dot(u, pull), J @ pull, np.ascontiguousarray(J @ goal.metric @ J)
+
+
+@kernel
+def solved(A: Floats, b: Floats) -> Floats:
+    """A^-1 b."""
+    F, u = np.empty(A.shape), np.empty(b.size)
+    factor(A, F)
+    solve(F, b, u)
+    return u
 
 
 @kernel
@@ -190,10 +199,11 @@ def project(data: Data, goal: Goal, start: Floats, S: float) -> Floats:
     Where the goal is quadratic in v a step is exact: the ball projection of the free minimiser in
     the goal's own matrix. A step is halved until the goal falls; when none falls, v is it.
     """
-    v = start * (S / math.sqrt(dot(start, start)))
+    v: Floats = start * (S / math.sqrt(dot(start, start)))
     value, slope, matrix = assess(data, goal, v)
     for _ in range(300):
-        aim = project_ball(matrix, v - np.linalg.solve(matrix, slope), S) - v
+        free: Floats = v - solved(matrix, slope)
+        aim = project_ball(matrix, free, S) - v
         share, before = 1.0, value
         trial, slope_there, matrix_there = v, slope, matrix
         while share > 1e-8:

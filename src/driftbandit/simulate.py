@@ -204,7 +204,7 @@ def _play(
             x, played = arms[rows, choice], z[rows, choice]
             reward = family.draw(played, luck)
             tac = perf_counter_ns()
-            memory = policy.update(memory, x, reward)
+            memory = policy.update(memory, x, reward, noise)
             times[:, t] = toc - tic, perf_counter_ns() - tac
             regret[:, t] = top - family.mu(played)
             choices[:, t], rewards[:, t] = choice, reward

@@ -22,6 +22,7 @@ from driftbandit.linalg import (
     whiten,
 )
 from driftbandit.links import Link, dmu, mu, possible
+from driftbandit.policies.index import check_exploration, thompson
 from driftbandit.policies.policy import Floats, Ints, Policy, Scores, Single
 from driftbandit.problem import Problem
 from driftbandit.theory import Radius, beta
@@ -224,6 +225,7 @@ class DOMD(Policy):
     | `step` | eta | mirror-descent step; larger follows faster |
     | `bonus` | | width of the bonus in posterior standard deviations |
     | `delta`, `scale` | delta | or: `scale` times the theorem's radius beta_t(delta) |
+    | `exploration` | | "ucb", or "thompson": sample theta instead of adding a bonus |
 
     The plain constructor is the practical preset (lambda = 1, half-life 200 rounds, one
     deviation). `DOMD.from_theory(problem)` has the theorem's eta, lambda, gamma and radius,
@@ -242,12 +244,14 @@ class DOMD(Policy):
     bonus: float | None = None
     delta: float | None = None
     scale: float | None = None
+    exploration: str = "ucb"
     half_life: InitVar[float | None] = None
 
     default_bonus: ClassVar[float] = 1.0
 
     def __post_init__(self, half_life: float | None) -> None:
         super().__post_init__()
+        check_exploration(self.exploration)
         self._set(discount=self._resolve_discount(half_life))
         self._resolve_bonus()
         step = theory.eta(self.problem) if self.step is None else self.step
@@ -344,6 +348,15 @@ class DOMD(Policy):
     def _packed(self) -> Floats:
         return pack(self._params)
 
+    @property
+    def noise_size(self) -> int:
+        return self.problem.dim if self.exploration == "thompson" else 0
+
+    def width(self, memory: Memory) -> Floats:
+        """scale * beta_t of the coming round, (n,)."""
+        p = self._params
+        return np.array([p.scale * beta(p.radius, t + 1.0) for t in memory.t])
+
     def init(self, n: int = 1) -> Memory:
         """theta_1 = 0 and H_1 = lambda I for n learners."""
         d = self.problem.dim
@@ -357,12 +370,14 @@ class DOMD(Policy):
         return Scores(mean, bonus, mean + bonus)
 
     def choose(self, memory: Memory, arms: Floats, noise: Floats | None = None) -> Ints:
+        if self.exploration == "thompson":
+            return thompson(memory.theta, memory.H, self.width(memory), arms, noise)
         arms = np.ascontiguousarray(arms, dtype=float)
         out = np.empty(len(arms), dtype=np.int64)
         _choose_all(self._packed, memory, arms, self._work(), out)
         return out
 
-    def update(self, memory: Memory, x: Floats, r: Floats) -> Memory:
+    def update(self, memory: Memory, x: Floats, r: Floats, noise: Floats | None = None) -> Memory:
         x, r = np.ascontiguousarray(x, dtype=float), np.ascontiguousarray(r, dtype=float)
         _learn_all(self._packed, memory, x, r, self._work())
         return memory
@@ -372,7 +387,7 @@ class DOMD(Policy):
         return Work(np.empty((d, d)), np.empty((d, d)), np.empty(d))
 
     def single(self, memory: Memory, limit: float) -> Single | None:
-        if not COMPILED:
+        if not COMPILED or self.exploration != "ucb":
             return None
         d, cell = self.problem.dim, cell_of(self._packed, memory, limit)
         H, t = THETA + d, THETA + d + d * d

@@ -23,10 +23,6 @@ from driftbandit.problem import Problem
 from driftbandit.theory import rivals
 
 
-def _dim(problem: Problem) -> dict[str, Any]:
-    return {"regularization": float(problem.dim)}
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Discounted(Likelihood):
     """Weights gamma^(t-1-s)."""
@@ -82,10 +78,6 @@ class GLMUCB(_FauryConvention, Likelihood):
     def name(self) -> str:
         return "GLM-UCB"
 
-    @classmethod
-    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
-        return _dim(problem)
-
     def coefficient(self, t: Any) -> Any:
         return rivals.glm_ucb(self.problem, t, lam=self.regularization, delta=self._delta)
 
@@ -115,7 +107,7 @@ class RestartGLB(GLMUCB):
     @classmethod
     def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
         period = {} if "period" in given else {"period": rivals.restart_period(problem)}
-        return _dim(problem) | period
+        return super().tuning(problem, given) | period
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +123,9 @@ class DGLUCB(_RussacConvention, _Discounted):
     @classmethod
     def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
         known = "discount" in given
-        return _dim(problem) | ({} if known else {"discount": rivals.d_glucb_discount(problem)})
+        return super().tuning(problem, given) | (
+            {} if known else {"discount": rivals.d_glucb_discount(problem)}
+        )
 
     def coefficient(self, t: Any) -> Any:
         numbers = {"lam": self.regularization, "gamma": self.discount, "delta": self._delta}
@@ -151,7 +145,9 @@ class SWGLUCB(_RussacConvention, _Windowed):
     @classmethod
     def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
         known = "window" in given
-        return _dim(problem) | ({} if known else {"window": rivals.sw_glucb_window(problem)})
+        return super().tuning(problem, given) | (
+            {} if known else {"window": rivals.sw_glucb_window(problem)}
+        )
 
     def coefficient(self, t: Any) -> Any:
         return rivals.sw_glucb(
@@ -214,7 +210,7 @@ class SCDGLUCB(_SelfConcordant, _Discounted):
         wide = rivals.sc_outside(self.problem, self.rho, lam=lam, S=S)
         return np.where(inside, rivals.sc_inside(self.problem, self.rho, lam=lam), wide)
 
-    def _width(self, memory: History) -> Floats:
+    def width(self, memory: History) -> Floats:
         return self.scale * self.coefficient(memory.t, self.inside(memory))
 
 
@@ -239,7 +235,7 @@ class SCSWGLUCB(_SelfConcordant, _Windowed):
         wide = rivals.sc_outside(self.problem, rho, lam=lam, S=self.problem.S)
         return np.where(inside, rivals.sc_inside(self.problem, rho, lam=lam), wide)
 
-    def _width(self, memory: History) -> Floats:
+    def width(self, memory: History) -> Floats:
         return self.scale * self.coefficient(self._clock(memory), self.inside(memory))
 
 
@@ -256,7 +252,9 @@ class BVDGLMUCB(_FauryConvention, _Discounted):
     @classmethod
     def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
         known = "discount" in given
-        return _dim(problem) | ({} if known else {"discount": rivals.bvd_discount(problem)})
+        return super().tuning(problem, given) | (
+            {} if known else {"discount": rivals.bvd_discount(problem)}
+        )
 
     def _numbers(self) -> dict[str, float]:
         return {"lam": self.regularization, "gamma": self.discount, "delta": self._delta}

@@ -1,14 +1,18 @@
-"""Index rules on an estimate theta with a metric H: optimism, or Thompson sampling."""
+"""Playing an index of an estimate theta and a metric H: optimism, or Thompson sampling."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
+from driftbandit import validate
 from driftbandit.compiled import direct, kernel
 from driftbandit.linalg import dot, factor, inverse_norm, whiten
 from driftbandit.links import Link, mu
-from driftbandit.policies.policy import Floats, Ints, Scores
+from driftbandit.policies.policy import Floats, Ints, Policy, Scores
+from driftbandit.problem import Problem
 
 EXPLORATIONS = ("ucb", "thompson")
 
@@ -76,3 +80,76 @@ def thompson(theta: Floats, H: Floats, width: Floats, arms: Floats, noise: Float
     draw = np.empty_like(theta)
     _sample_all(theta, H, np.array(width, dtype=float), np.ascontiguousarray(noise), draw)
     return np.asarray(np.argmax(np.einsum("nad,nd->na", arms, draw), axis=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexPolicy(Policy):
+    """Base of the rivals; their memory holds `theta` (n, d) and the metric `H` (n, d, d).
+
+    | here | papers | |
+    |---|---|---|
+    | `regularization` | lambda | in the convention of the rival's own paper |
+    | `delta`, `scale` | delta | the bonus is `scale` times the published radius |
+    | `time_uniform` | | delta/T instead of delta: valid for all rounds at once |
+    | `exploration` | | "ucb", or "thompson" to sample theta instead of adding a bonus |
+    """
+
+    regularization: float
+    delta: float = 0.01
+    scale: float = 1.0
+    time_uniform: bool = False
+    exploration: str = "ucb"
+
+    linear: ClassVar[bool] = False  # the index is on the linear scale, not on that of rewards
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_exploration(self.exploration)
+        lam, meaning = self.regularization, "probability that the radius fails"
+        self._set(
+            regularization=validate.positive("regularization", lam, "lambda"),
+            delta=validate.interval("delta", self.delta, meaning, low=0.0, high=1.0),
+            scale=validate.nonnegative("scale", self.scale, "factor on the published radius"),
+        )
+        if self.time_uniform:
+            self._horizon()
+
+    @classmethod
+    def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
+        """The published tuning with delta = 0.01; keywords replace single values."""
+        cls._check_problem(problem)
+        return cls(problem=problem, **(cls.tuning(problem, set(overrides)) | overrides))
+
+    @classmethod
+    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
+        """The published values of the fields that are not given; lambda = d unless it says more."""
+        return {"regularization": float(problem.dim)}
+
+    def _horizon(self) -> float:
+        return self.problem.known("horizon", self.name)
+
+    @property
+    def _delta(self) -> float:
+        return self.delta / self._horizon() if self.time_uniform else self.delta
+
+    @property
+    def noise_size(self) -> int:
+        return self.problem.dim if self.exploration == "thompson" else 0
+
+    @property
+    def on_reward_scale(self) -> bool:
+        return not self.linear
+
+    def width(self, memory: Any) -> Floats:
+        """`scale` times the published factor of ||x||_{H^-1} in the coming round, (n,)."""
+        raise NotImplementedError
+
+    def scores(self, memory: Any, arms: Floats) -> Scores:
+        link, width = self.problem.family.link, self.width(memory)
+        return index_scores(link, self.linear, memory.theta, memory.H, width, arms)
+
+    def choose(self, memory: Any, arms: Floats, noise: Floats | None = None) -> Ints:
+        if self.exploration == "thompson":
+            slope = 1.0 if self.linear else self.problem.k_mu
+            return thompson(memory.theta, memory.H, self.width(memory) / slope, arms, noise)
+        return super().choose(memory, arms)

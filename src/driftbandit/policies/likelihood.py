@@ -15,14 +15,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from driftbandit import validate
 from driftbandit.compiled import direct, kernel
-from driftbandit.linalg import add_outer, dot
+from driftbandit.linalg import add_outer, dot, factor, solve
 from driftbandit.links import Link
 from driftbandit.mle import Data, bvd_goal, fit, fixed_goal, project, score_map, variable_goal
-from driftbandit.policies.index import check_exploration, index_scores, thompson
-from driftbandit.policies.policy import Floats, Ints, Policy, Scores
-from driftbandit.problem import Problem
+from driftbandit.policies.index import IndexPolicy
+from driftbandit.policies.policy import Floats, Ints
 
 NONE, FIXED_V, FIXED_VT, VARIABLE, BVD = range(5)
 
@@ -129,7 +127,10 @@ def unexplained(data: Data, b: Floats, Q: Floats, v: Floats) -> float:
     u, J = np.empty(v.size), np.empty(Q.shape)
     score_map(data, v, u, J)
     u -= b
-    return dot(u, np.linalg.solve(Q, u))
+    F, y = np.empty(Q.shape), np.empty(v.size)
+    factor(Q, F)
+    solve(F, u, y)
+    return dot(u, y)
 
 
 @kernel
@@ -146,49 +147,10 @@ _learn_all = direct(learn_all)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Likelihood(Policy):
-    """Base of the maximum-likelihood rivals.
-
-    | here | papers | |
-    |---|---|---|
-    | `regularization` | lambda | in the convention of the rival's own paper |
-    | `delta`, `scale` | delta | the bonus is `scale` times the published radius |
-    | `time_uniform` | | delta/T instead of delta: valid for all rounds at once |
-    | `exploration` | | "ucb", or "thompson" to sample theta instead of adding a bonus |
-    """
-
-    regularization: float
-    delta: float = 0.01
-    scale: float = 1.0
-    time_uniform: bool = False
-    exploration: str = "ucb"
+class Likelihood(IndexPolicy):
+    """Base of the maximum-likelihood rivals."""
 
     projection: ClassVar[int] = NONE
-    linear: ClassVar[bool] = False  # the index is on the linear scale, not on that of rewards
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_exploration(self.exploration)
-        lam, scale = self.regularization, self.scale
-        meaning = "probability that the radius fails"
-        self._set(
-            regularization=validate.positive("regularization", lam, "lambda"),
-            delta=validate.interval("delta", self.delta, meaning, low=0.0, high=1.0),
-            scale=validate.nonnegative("scale", scale, "factor on the published radius"),
-        )
-        if self.time_uniform:
-            self._horizon()
-
-    @classmethod
-    def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
-        """The published tuning with delta = 0.01; keywords replace single values."""
-        cls._check_problem(problem)
-        return cls(problem=problem, **({**cls.tuning(problem, set(overrides))} | overrides))
-
-    @classmethod
-    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
-        """The published values of the fields that are not given."""
-        raise NotImplementedError
 
     def coefficient(self, t: Any) -> Any:
         """The published factor of ||x||_{V^-1} at round t, unscaled."""
@@ -203,13 +165,6 @@ class Likelihood(Policy):
     def reg(self) -> float:
         """Multiple of I in the design matrix: ridge / c_mu."""
         return self.ridge / self.problem.c_mu
-
-    def _horizon(self) -> float:
-        return self.problem.known("horizon", self.name)
-
-    @property
-    def _delta(self) -> float:
-        return self.delta / self._horizon() if self.time_uniform else self.delta
 
     @property
     def _rule(self) -> Rule:
@@ -231,16 +186,13 @@ class Likelihood(Policy):
         return False
 
     @property
-    def noise_size(self) -> int:
-        return self.problem.dim if self.exploration == "thompson" else 0
-
-    @property
-    def growing(self) -> tuple[str, ...]:
-        return () if getattr(self, "window", 0) else ("X", "r")
+    def growing(self) -> dict[str, tuple[int, ...]]:
+        return {} if getattr(self, "window", 0) else {"X": (1,), "r": (1,)}
 
     def init(self, n: int = 1) -> History:
         d, start = self.problem.dim, int(getattr(self, "window", 0)) or 16
         V = np.tile(self._rule.reg * np.eye(d), (n, 1, 1))
+        bare = self._rule.ridge / self.problem.family.g  # curvature before any data
         return History(
             X=np.zeros((n, start, d)),
             r=np.zeros((n, start)),
@@ -250,7 +202,7 @@ class Likelihood(Policy):
             Vt=V.copy(),
             mle=np.zeros((n, d)),
             theta=np.zeros((n, d)),
-            H=V.copy(),
+            H=np.tile(bare * np.eye(d), (n, 1, 1)) if self.local else V.copy(),
             t=np.zeros(n, dtype=np.int64),
         )
 
@@ -258,26 +210,14 @@ class Likelihood(Policy):
         """The round about to be played, as the radius counts it."""
         return (memory.size if getattr(self, "period", 0) else memory.t) + 1.0
 
-    def _width(self, memory: History) -> Floats:
-        """scale * coefficient for each learner, (n,)."""
+    def width(self, memory: History) -> Floats:
         return np.broadcast_to(self.scale * self.coefficient(self._clock(memory)), len(memory.t))
 
     def _set_radius(self, memory: History) -> Floats:
         """Radius of the confidence set that the estimator itself uses in the coming round."""
         return np.zeros(len(memory.t))
 
-    def scores(self, memory: History, arms: Floats) -> Scores:
-        return index_scores(
-            self.problem.family.link, self.linear, memory.theta, memory.H, self._width(memory), arms
-        )
-
-    def choose(self, memory: History, arms: Floats, noise: Floats | None = None) -> Ints:
-        if self.exploration == "thompson":
-            slope = 1.0 if self.linear else self.problem.k_mu
-            return thompson(memory.theta, memory.H, self._width(memory) / slope, arms, noise)
-        return super().choose(memory, arms)
-
-    def update(self, memory: History, x: Floats, r: Floats) -> History:
+    def update(self, memory: History, x: Floats, r: Floats, noise: Floats | None = None) -> History:
         if self.growing and memory.size.max() == memory.r.shape[1]:
             memory = memory._replace(X=_doubled(memory.X), r=_doubled(memory.r))
         x, r = np.ascontiguousarray(x, dtype=float), np.ascontiguousarray(r, dtype=float)

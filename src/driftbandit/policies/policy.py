@@ -46,12 +46,13 @@ class Policy(Recipe):
 
         init(n)                      -> memory of n learners that have seen nothing
         scores(memory, arms)         -> `Scores` of arms (n, N, d), each array (n, N)
-        update(memory, x, r)         -> memory after contexts x (n, d) gave rewards r (n,)
+        update(memory, x, r, noise)  -> memory after contexts x (n, d) gave rewards r (n,)
 
     `update` may write into the arrays it is given and returns the memory to go on with.
     `choose` leaves the memory untouched. Randomness is an argument: a policy that needs it says
-    how many standard normal numbers a decision takes (`noise_size`) and gets them as
-    `noise` (n, noise_size). Learners never see each other: row 7 alone is row 7 in a batch.
+    how many standard normal numbers a round takes (`noise_size`) and gets them as `noise`
+    (n, noise_size), the same in `choose` and in `update`. Learners never see each other: row 7
+    alone is row 7 in a batch.
     """
 
     problem: Problem
@@ -82,6 +83,11 @@ class Policy(Recipe):
         return type(self).__name__
 
     @property
+    def on_reward_scale(self) -> bool:
+        """Whether scores are mean rewards; otherwise they are x'theta, before the link."""
+        return False
+
+    @property
     def noise_size(self) -> int:
         """Standard normal numbers that one decision consumes."""
         return 0
@@ -96,7 +102,7 @@ class Policy(Recipe):
         """Index of the arm to play for each learner, (n,); ties go to the lowest index."""
         return np.asarray(np.argmax(self.scores(memory, arms).upper, axis=1))
 
-    def update(self, memory: Any, x: Floats, r: Floats) -> Any:
+    def update(self, memory: Any, x: Floats, r: Floats, noise: Floats | None = None) -> Any:
         raise NotImplementedError
 
     def single(self, memory: Any, limit: float) -> Single | None:
@@ -107,9 +113,9 @@ class Policy(Recipe):
         return None
 
     @property
-    def growing(self) -> tuple[str, ...]:
-        """Arrays of the memory whose second axis grows with time; none for constant memory."""
-        return ()
+    def growing(self) -> dict[str, tuple[int, ...]]:
+        """Arrays of the memory that grow with time, and along which axes."""
+        return {}
 
     def sane(self, memory: Any) -> bool:
         """Whether a memory could have come from this policy; guards what is read from files."""

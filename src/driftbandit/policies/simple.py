@@ -52,7 +52,7 @@ class Uniform(Policy):
         arm: Ints = (ndtr(noise[:, 0]) * n_arms).astype(np.int64)
         return np.minimum(arm, n_arms - 1)
 
-    def update(self, memory: Rounds, x: Floats, r: Floats) -> Rounds:
+    def update(self, memory: Rounds, x: Floats, r: Floats, noise: Floats | None = None) -> Rounds:
         memory.t[:] += 1
         return memory
 
@@ -78,6 +78,6 @@ class Oracle(Policy):
         mean = np.einsum("nad,nd->na", arms, memory.theta)
         return Scores(mean, np.zeros_like(mean), mean)
 
-    def update(self, memory: Truth, x: Floats, r: Floats) -> Truth:
+    def update(self, memory: Truth, x: Floats, r: Floats, noise: Floats | None = None) -> Truth:
         memory.t[:] += 1
         return memory

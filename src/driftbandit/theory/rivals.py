@@ -81,7 +81,7 @@ def restart_period(problem: Problem) -> int:
         drift = problem.change_points * problem.c_mu / problem.k_mu
     else:
         drift = path_length(problem, why)
-    return int(max(1, min(T, math.floor(_ratio(problem.dim * T, drift) ** (2.0 / 3.0)))))
+    return int(max(1.0, min(T, _ratio(problem.dim * T, drift) ** (2.0 / 3.0))))
 
 
 def corrected_restart_period(problem: Problem) -> int:
@@ -289,3 +289,17 @@ def gloc_width(problem: Problem, B: Any, spread: Any, *, lam: float, delta: floa
     logs = (8.0 * sigma**2 / c**2) * np.log((2.0 / delta) * np.sqrt(inner))
     square = 1.0 + 4.0 * B / c + logs + lam * problem.S**2 - spread
     return np.sqrt(np.maximum(square, 0.0))
+
+
+# MASTER (Wei and Luo 2021)
+
+
+def master_threshold(
+    problem: Problem, length: Any, *, lam: float, delta: float, horizon: float
+) -> Any:
+    """rhohat = 6 (log2 T + 1) log(T/delta) rho(length), rho(l) = beta sqrt(d log(T/delta) / l)."""
+    logs = math.log(horizon / delta)
+    rho = master_beta(problem, lam=lam, delta=delta, horizon=horizon) * np.sqrt(
+        problem.dim * logs / np.asarray(length, dtype=float)
+    )
+    return 6.0 * (math.log2(horizon) + 1.0) * logs * rho
