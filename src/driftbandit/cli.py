@@ -34,6 +34,23 @@ def reproduce(
     _compare("reproduce", out, seeds, horizon, radii=(1.0, 3.0))
 
 
+@app.command()
+def policies() -> None:
+    """Every policy: paper, what it must know beforehand, cost and memory per round, regret."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from driftbandit.policies.catalogue import CATALOGUE, Entry
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=240)  # a file or a pipe has room
+    shown = Table("name", *Entry._fields[1:], title="Policies; cost and memory per round")
+    for entry in CATALOGUE:
+        shown.add_row(entry.policy.__name__, *entry[1:])
+    console.print(shown)
+
+
 def _compare(name: str, out: Path, seeds: int, horizon: int, radii: Sequence[float]) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -51,8 +68,10 @@ def _compare(name: str, out: Path, seeds: int, horizon: int, radii: Sequence[flo
         shown.add_row(*row.values())
     console.print(shown)
     figure = lab.draw(results, out / f"{name}.png")
+    numbers = lab.write_csv(results, out / f"{name}.csv")
     console.print(
-        f"Figure: {figure}\nRuns:   {out} (open one with driftbandit.Run.load)", soft_wrap=True
+        f"Figure:  {figure}\nNumbers: {numbers}\nRuns:    {out} (driftbandit.Run.load opens one)",
+        soft_wrap=True,
     )
 
 

@@ -188,7 +188,8 @@ def unabsorbed(goal: Goal, u: Floats) -> Floats:
     """u + e with the best correction e = beta root eta, ||eta|| <= 1: one ball projection."""
     across = np.ascontiguousarray(goal.root.T)
     A = goal.beta * goal.beta * (across @ goal.metric @ goal.root)
-    eta = project_ball(A, np.linalg.solve(goal.root, u) / -goal.beta, 1.0)
+    aim: Floats = np.linalg.solve(goal.root, u) / -goal.beta  # type: ignore[assignment]
+    eta = project_ball(A, aim, 1.0)
     return u + goal.beta * (goal.root @ eta)
 
 

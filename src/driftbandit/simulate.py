@@ -94,7 +94,7 @@ class Run:
         ax = plt.gca() if ax is None else ax
         t, mean, std = np.arange(1, self.environment.horizon + 1), self.mean(), self.std()
         (line,) = ax.plot(t, mean, **({"label": self.policy.name} | style))
-        ax.fill_between(t, mean - std, mean + std, color=line.get_color(), alpha=0.15, lw=0)
+        ax.fill_between(t, mean - std, mean + std, color=line.get_color(), alpha=0.1, lw=0)
         ax.set(xlabel="round $t$", ylabel="cumulative dynamic regret")
         return ax
 

@@ -7,7 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from driftbandit.environments import Circle, Environment, SignFlip
-from driftbandit.policies import DOMD, GLBOMD, Greedy, Oracle, Policy, Uniform
+from driftbandit.policies import (
+    BVDGLMUCB,
+    DGLUCB,
+    DOMD,
+    GLBOMD,
+    GLMUCB,
+    GLOC,
+    MASTER,
+    SCDGLUCB,
+    SCSWGLUCB,
+    SWGLUCB,
+    GLBWeightUCB,
+    Greedy,
+    Oracle,
+    Policy,
+    RestartGLB,
+    SCBPWWeightUCB,
+    SCBWeightUCB,
+    Uniform,
+)
 from driftbandit.simulate import Run, simulate
 
 SCALE, DELTA = 0.2, 0.01  # the paper scales all radii by 1/5; its delta is not stated, ours is
@@ -22,18 +41,20 @@ class Panel:
     policies: tuple[Policy, ...]
 
 
+STATIONARY = (GLBOMD, GLMUCB, GLOC)
+DRIFTING = (RestartGLB, MASTER, BVDGLMUCB, GLBWeightUCB, SCBWeightUCB)
+PIECEWISE = (MASTER, DGLUCB, SWGLUCB, SCDGLUCB, SCSWGLUCB, SCBPWWeightUCB)
+
+
 def contenders(environment: Environment) -> tuple[Policy, ...]:
     """Every policy, tuned by its theory for this environment; DOMD also as the practical preset."""
     problem = environment.problem
-    tuned = (kind.from_theory(problem, scale=SCALE, delta=DELTA) for kind in (DOMD, GLBOMD))
-    greedy = Greedy.from_theory(problem)
-    return (
-        *tuned,
-        DOMD(problem=problem),
-        greedy,
-        Uniform(problem=problem),
-        Oracle(problem=problem),
-    )
+    suited = DRIFTING if problem.change_points is None else PIECEWISE
+    tuned = [
+        kind.from_theory(problem, scale=SCALE, delta=DELTA) for kind in (DOMD, *STATIONARY, *suited)
+    ]
+    yardsticks = Uniform(problem=problem), Oracle(problem=problem)
+    return (DOMD(problem=problem), *tuned, Greedy.from_theory(problem), *yardsticks)
 
 
 def panels(*, horizon: int, radii: Sequence[float]) -> list[Panel]:

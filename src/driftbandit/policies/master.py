@@ -7,9 +7,10 @@ that is alive decides and learns; the others sleep. Plain Python: the base does 
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ class MASTER(Policy):
     def growing(self) -> dict[str, tuple[int, ...]]:
         own = {"start": (1,), "gain": (1,)}
         inner = self.base.growing
-        names = self.base.init(1)._fields
+        names = self._learner_type._fields
         return own | {f"base_{f}": (1, *(axis + 1 for axis in inner.get(f, ()))) for f in names}
 
     def init(self, n: int = 1) -> Any:
@@ -106,22 +107,27 @@ class MASTER(Policy):
             *stacked,
         )
 
+    @cached_property
+    def _learner_type(self) -> Any:
+        return type(self.base.init(1))
+
     def _plan(self, memory: Any, i: int, coins: Floats | None) -> tuple[Ints, list[int], int]:
         """Starts of the instances alive in the coming round, the new ones, and who decides."""
-        n, tau, start, new = memory.order[i], memory.tau[i], memory.start[i].copy(), []
+        n, tau, new = int(memory.order[i]), int(memory.tau[i]), []
+        start = memory.start[i].copy()
         for m in range(n + 1):
-            if tau % 2**m == 0:
-                lucky = m == n or (coins is not None and ndtr(coins[m]) < 2.0 ** (-(n - m) / 2))
-                start[m] = tau if lucky else -1
-                new += [m] if lucky else []
-        return start, new, int(np.flatnonzero(start >= 0)[0])
+            if tau % 2**m:
+                break  # nor is it a multiple of any larger power of two
+            lucky = m == n or (coins is not None and ndtr(coins[m]) < 2.0 ** (-(n - m) / 2))
+            start[m] = tau if lucky else -1
+            new += [m] if lucky else []
+        return start, new, int(np.argmax(start >= 0))
 
     def _instance(self, memory: Any, i: int, m: int, new: list[int]) -> Any:
         """The base memory of one instance, as views; a fresh one if it is only now created."""
-        fresh = self.base.init(1)
         if m in new:
-            return fresh
-        return type(fresh)(*(array[i, m : m + 1] for array in memory[len(OWN) :]))
+            return self.base.init(1)
+        return self._learner_type(*(array[i, m : m + 1] for array in memory[len(OWN) :]))
 
     def scores(self, memory: Any, arms: Floats) -> Scores:
         """Those of the instance that decides unless a coin of the coming round creates another."""
@@ -177,17 +183,25 @@ class MASTER(Policy):
 
     def _alarm(self, memory: Any, i: int) -> bool:
         """Test 1 for every instance that ends now, test 2 for the block so far."""
-        tau, start = memory.tau[i], memory.start[i]
-        for m in np.flatnonzero((start >= 0) & (start + 2 ** np.arange(start.size) == tau)):
-            if memory.gain[i, m] / 2**m >= memory.low[i] + 9.0 * self._rhohat(2.0**m):
+        tau, start = int(memory.tau[i]), memory.start[i]
+        for m in range(int(memory.order[i]) + 1):
+            if tau % 2**m:
+                break
+            if start[m] >= 0 and memory.gain[i, m] / 2**m >= memory.low[i] + 9.0 * self._rhohat(
+                2.0**m
+            ):
                 return True
         return bool(memory.gap[i] / tau >= 3.0 * self._rhohat(tau))
 
     def _rhohat(self, length: float) -> float:
+        return self._rhohat_of_one / math.sqrt(length)
+
+    @cached_property
+    def _rhohat_of_one(self) -> float:
         T = self.problem.known("horizon", self.name)
         lam = float(getattr(self.base, "regularization", self.problem.dim))
-        rhohat = rivals.master_threshold(self.problem, length, lam=lam, delta=self.delta, horizon=T)
-        return float(self.threshold * rhohat)
+        rhohat = rivals.master_threshold(self.problem, lam=lam, delta=self.delta, horizon=T)
+        return self.threshold * rhohat
 
     def _block(self, memory: Any, i: int, order: int) -> Any:
         """Begin a block of 2^order rounds with no instance alive."""

@@ -294,12 +294,9 @@ def gloc_width(problem: Problem, B: Any, spread: Any, *, lam: float, delta: floa
 # MASTER (Wei and Luo 2021)
 
 
-def master_threshold(
-    problem: Problem, length: Any, *, lam: float, delta: float, horizon: float
-) -> Any:
-    """rhohat = 6 (log2 T + 1) log(T/delta) rho(length), rho(l) = beta sqrt(d log(T/delta) / l)."""
+def master_threshold(problem: Problem, *, lam: float, delta: float, horizon: float) -> float:
+    """rhohat(1) = 6 (log2 T + 1) log(T/delta) rho(1), rho(l) = beta sqrt(d log(T/delta) / l); an
+    interval of length l has rhohat(1) / sqrt(l)."""
     logs = math.log(horizon / delta)
-    rho = master_beta(problem, lam=lam, delta=delta, horizon=horizon) * np.sqrt(
-        problem.dim * logs / np.asarray(length, dtype=float)
-    )
-    return 6.0 * (math.log2(horizon) + 1.0) * logs * rho
+    beta = master_beta(problem, lam=lam, delta=delta, horizon=horizon)
+    return 6.0 * (math.log2(horizon) + 1.0) * logs * beta * math.sqrt(problem.dim * logs)

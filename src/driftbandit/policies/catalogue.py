@@ -1,0 +1,210 @@
+"""Table 1 of the paper from the code, extended by the rivals that are not in it.
+
+Costs and memories are per round, as functions of the round t; d, P_T, Gamma_T, T and c = c_mu as in
+the paper, logarithms left out of the regret.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from driftbandit.policies.domd import DOMD, GLBOMD, Greedy
+from driftbandit.policies.glm import (
+    BVDGLMUCB,
+    DGLUCB,
+    GLMUCB,
+    SCDGLUCB,
+    SCSWGLUCB,
+    SWGLUCB,
+    GLBWeightUCB,
+    RestartGLB,
+    SCBPWWeightUCB,
+    SCBWeightUCB,
+)
+from driftbandit.policies.gloc import GLOC
+from driftbandit.policies.linear import DLinUCB, LBWeightUCB, LinUCB, SWLinUCB
+from driftbandit.policies.master import MASTER
+from driftbandit.policies.policy import Policy
+from driftbandit.policies.simple import Oracle, Uniform
+
+
+class Entry(NamedTuple):
+    """One line of the table."""
+
+    policy: type[Policy]
+    paper: str
+    method: str
+    needs: str  # to know beforehand, besides d, the family and S
+    cost: str
+    memory: str
+    regret: str
+
+
+DRIFT, JUMPS, STILL = "drift: ", "jumps: ", "stationary: "
+CATALOGUE = (
+    Entry(
+        DOMD,
+        "Lee, Oh 2026",
+        "discounted mirror descent",
+        "T, P_T or Gamma_T; or a half-life",
+        "O(1)",
+        "O(1)",
+        "drift: c^-1/2 d^3/4 P^1/4 T^3/4; jumps: c^-1/3 d^2/3 Gamma^1/3 T^2/3",
+    ),
+    Entry(
+        GLBOMD,
+        "Zhang, Xu, Zhao, Sugiyama 2025",
+        "mirror descent",
+        "nothing",
+        "O(1)",
+        "O(1)",
+        STILL + "d sqrt(T / kappa*)",
+    ),
+    Entry(
+        GLOC,
+        "Jun, Bhargava, Nowak, Willett 2017",
+        "online Newton",
+        "nothing",
+        "O(1)",
+        "O(1)",
+        STILL + "c^-1 d sqrt(T)",
+    ),
+    Entry(
+        GLMUCB,
+        "Filippi, Cappe, Garivier, Szepesvari 2010",
+        "MLE",
+        "nothing",
+        "O(t), no poly-time guarantee",
+        "O(t)",
+        STILL + "c^-1 d sqrt(T)",
+    ),
+    Entry(
+        RestartGLB,
+        "Zhao, Zhang, Jiang, Zhou 2020",
+        "restart + MLE",
+        "T, P_T",
+        "O(T^2/3)",
+        "O(T^2/3)",
+        DRIFT + "c^-1 d^2/3 P^1/3 T^2/3 (claimed)",
+    ),
+    Entry(
+        MASTER,
+        "Wei, Luo 2021",
+        "restart + MLE",
+        "T",
+        "O(t), no poly-time guarantee",
+        "O(t log t)",
+        "drift: c^-1 d P^1/3 T^2/3; jumps: c^-1 d sqrt(Gamma T)",
+    ),
+    Entry(
+        BVDGLMUCB,
+        "Faury, Russac, Abeille, Calauzenes 2021",
+        "discount + MLE",
+        "T, P_T",
+        "O(t), no poly-time guarantee",
+        "O(t)",
+        DRIFT + "c^-1 d^9/10 P^1/5 T^4/5",
+    ),
+    Entry(
+        GLBWeightUCB,
+        "Wang, Zhao, Zhou 2023",
+        "discount + MLE",
+        "T, P_T",
+        "O(t), no poly-time guarantee",
+        "O(t)",
+        DRIFT + "c^-3/4 d^3/4 P^1/4 T^3/4",
+    ),
+    Entry(
+        SCBWeightUCB,
+        "Wang, Zhao, Zhou 2023",
+        "discount + MLE",
+        "T, P_T",
+        "O(t), no poly-time guarantee",
+        "O(t)",
+        DRIFT + "c^-1/2 d^3/4 P^1/4 T^3/4",
+    ),
+    Entry(
+        DGLUCB,
+        "Russac, Cappe, Garivier 2020",
+        "discount + MLE",
+        "T, Gamma_T",
+        "O(t), no poly-time guarantee",
+        "O(t)",
+        JUMPS + "c^-1 d^2/3 Gamma^1/3 T^2/3",
+    ),
+    Entry(
+        SWGLUCB,
+        "Russac, Cappe, Garivier 2020",
+        "window + MLE",
+        "T, Gamma_T",
+        "O(T^2/3), no poly-time guarantee",
+        "O(T^2/3)",
+        JUMPS + "c^-1 d^2/3 Gamma^1/3 T^2/3",
+    ),
+    Entry(
+        SCDGLUCB,
+        "Russac, Faury, Cappe, Garivier 2021",
+        "discount + MLE",
+        "T, Gamma_T",
+        "O(t)",
+        "O(t)",
+        JUMPS + "c^-1/3 d^2/3 Gamma^1/3 T^2/3",
+    ),
+    Entry(
+        SCSWGLUCB,
+        "Russac, Faury, Cappe, Garivier 2021",
+        "window + MLE",
+        "T, Gamma_T",
+        "O(T^2/3)",
+        "O(T^2/3)",
+        JUMPS + "c^-1/3 d^2/3 Gamma^1/3 T^2/3",
+    ),
+    Entry(
+        SCBPWWeightUCB,
+        "Wang, Zhao, Zhou 2023",
+        "discount + MLE",
+        "T, Gamma_T",
+        "O(t), no poly-time guarantee",
+        "O(t)",
+        JUMPS + "d^2/3 Gamma^1/3 T^2/3",
+    ),
+    Entry(
+        LinUCB,
+        "Abbasi-Yadkori, Pal, Szepesvari 2011",
+        "ridge regression",
+        "nothing",
+        "O(1)",
+        "O(1)",
+        STILL + "d sqrt(T), linear",
+    ),
+    Entry(
+        LBWeightUCB,
+        "Wang, Zhao, Zhou 2023",
+        "discounted ridge",
+        "T, P_T",
+        "O(1)",
+        "O(1)",
+        DRIFT + "d^3/4 P^1/4 T^3/4, linear",
+    ),
+    Entry(
+        DLinUCB,
+        "Russac, Vernade, Cappe 2019",
+        "discounted ridge",
+        "T, P_T",
+        "O(1)",
+        "O(1)",
+        DRIFT + "d^3/4 P^1/4 T^3/4, linear (corrected)",
+    ),
+    Entry(
+        SWLinUCB,
+        "Cheung, Simchi-Levi, Zhu 2019",
+        "windowed ridge",
+        "T, P_T",
+        "O(1)",
+        "O(T^2/3)",
+        DRIFT + "d^7/8 P^1/4 T^3/4, linear (corrected)",
+    ),
+    Entry(Greedy, "-", "mirror descent, no bonus", "a half-life", "O(1)", "O(1)", "T"),
+    Entry(Uniform, "-", "chance", "nothing", "O(1)", "O(1)", "T"),
+    Entry(Oracle, "-", "told theta_t", "everything", "O(1)", "O(1)", "0"),
+)
