@@ -1,7 +1,7 @@
 """Short trajectories that must never change by accident.
 
-If one has to change, run `python tests/test_golden.py` and say so under "Numerical changes" in
-CHANGELOG.md.
+If one has to change, run `python tests/test_golden.py` (for the rivals `tests/test_contract.py`),
+and say so under "Numerical changes" in CHANGELOG.md.
 """
 
 import json

@@ -69,10 +69,9 @@ def _compare(name: str, out: Path, seeds: int, horizon: int, radii: Sequence[flo
     console.print(shown)
     figure = lab.draw(results, out / f"{name}.png")
     numbers = lab.write_csv(results, out / f"{name}.csv")
-    console.print(
-        f"Figure:  {figure}\nNumbers: {numbers}\nRuns:    {out} (driftbandit.Run.load opens one)",
-        soft_wrap=True,
-    )
+    console.print(f"Figure:  {figure}", soft_wrap=True)
+    console.print(f"Numbers: {numbers}", soft_wrap=True)
+    console.print(f"Runs:    {out} (driftbandit.Run.load opens one)", soft_wrap=True)
 
 
 class _bars:  # noqa: N801 - a context manager that reads like a function

@@ -16,6 +16,10 @@ from driftbandit.simulate import Run
 # Okabe and Ito's colours, told apart by colour-blind readers; dashes tell repetitions apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 DASHES = ("-", "--", ":")
+COLUMNS = (
+    *("panel", "policy", "seeds", "horizon", "regret", "deviation"),
+    *("us_per_round", "us_early", "us_late", "tuning"),
+)
 
 
 def table(results: list[tuple[Panel, list[Run]]]) -> list[dict[str, str]]:
@@ -37,20 +41,7 @@ def write_csv(results: list[tuple[Panel, list[Run]]], path: Path) -> Path:
     """One line per panel and policy, with the tuning that was used: what documents quote."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(
-            [
-                "panel",
-                "policy",
-                "seeds",
-                "horizon",
-                "regret",
-                "deviation",
-                "us_per_round",
-                "us_first",
-                "us_last",
-                "tuning",
-            ]
-        )
+        writer.writerow(COLUMNS)
         for panel, runs in results:
             for run in runs:
                 total, cost = run.total, (run.choose_ns + run.update_ns) / 1000.0

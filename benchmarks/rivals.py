@@ -1,0 +1,128 @@
+"""What the rivals cost: `make bench-rivals`.
+
+Seconds per seed of every maximum-likelihood rival at T = 5000, the time of the paper's whole
+comparison on two cores, and how the cost of a round grows with t. Exit status 1 if a figure is
+missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from driftbandit import (
+    BVDGLMUCB,
+    DGLUCB,
+    DOMD,
+    GLBOMD,
+    GLMUCB,
+    GLOC,
+    MASTER,
+    SCBPWWeightUCB,
+    SCBWeightUCB,
+    SCDGLUCB,
+    SCSWGLUCB,
+    SWGLUCB,
+    Circle,
+    GLBWeightUCB,
+    RestartGLB,
+    SignFlip,
+    simulate,
+)
+
+# The paper's figure: what it compares in each setting.
+COMPARISON = {
+    Circle: (DOMD, GLBOMD, RestartGLB, MASTER, BVDGLMUCB, SCBWeightUCB),
+    SignFlip: (DOMD, GLBOMD, DGLUCB, MASTER, SCDGLUCB, SCBPWWeightUCB),
+}
+FLAT = (DOMD, GLBOMD, GLOC)
+GROWING = {
+    Circle: (GLMUCB, BVDGLMUCB, GLBWeightUCB, SCBWeightUCB),
+    SignFlip: (DGLUCB, SCDGLUCB, SCBPWWeightUCB),
+}
+BOUNDED = {Circle: (RestartGLB,), SignFlip: (SWGLUCB, SCSWGLUCB)}
+
+
+def play(world, kind, radius, seeds, horizon):
+    """One cell; returns its wall time and the cost of each round in microseconds."""
+    environment = world(radius=radius, horizon=horizon)
+    policy = kind.from_theory(environment.problem, scale=0.2, delta=0.01)
+    tic = time.perf_counter()
+    run = simulate(policy, environment, seeds)
+    return time.perf_counter() - tic, (run.choose_ns + run.update_ns) / 1000.0
+
+
+def growth(cost):
+    """Cost of the last tenth of the rounds over that of the second tenth."""
+    tenth = len(cost) // 10
+    return float(np.median(cost[-tenth:]) / np.median(cost[tenth : 2 * tenth]))
+
+
+def cost_table(horizon):
+    """How the cost of a round grows; one seed at a time, nothing else running."""
+    table = Table(
+        "policy", "µs early", "µs late", "late / early", "s per seed", title="Cost of a round"
+    )
+    ratios, slowest = {}, 0.0
+    cells = [(Circle, kind) for kind in FLAT]
+    for group in (GROWING, BOUNDED):
+        cells += [(world, kind) for world, kinds in group.items() for kind in kinds]
+    for world, kind in [*cells, (Circle, MASTER)]:
+        play(world, kind, 1.0, (0,), 60)  # compile
+        seconds, cost = play(world, kind, 1.0, (0,), horizon)
+        tenth, ratios[kind] = len(cost) // 10, growth(cost)
+        early, late = np.median(cost[tenth : 2 * tenth]), np.median(cost[-tenth:])
+        table.add_row(
+            kind.__name__, f"{early:.1f}", f"{late:.1f}", f"{ratios[kind]:.2f}", f"{seconds:.2f}"
+        )
+        slowest = max(slowest, seconds)
+    return table, ratios, slowest
+
+
+def whole_comparison(seeds, horizon):
+    """Wall time of 2 settings x 2 radii x 6 policies x seeds on two processes."""
+    jobs = [
+        (world, kind, radius, range(seeds), horizon)
+        for radius in (1.0, 3.0)
+        for world, kinds in COMPARISON.items()
+        for kind in kinds
+    ]
+    tic = time.perf_counter()
+    with ProcessPoolExecutor(2) as pool:
+        for future in [pool.submit(play, *job) for job in jobs]:
+            future.result()
+    return time.perf_counter() - tic
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--horizon", type=int, default=5000)
+    parser.add_argument("--seeds", type=int, default=20)
+    args = parser.parse_args()
+    console = Console(width=120)
+    costs, ratios, slowest = cost_table(args.horizon)
+    console.print(costs)
+    minutes = whole_comparison(args.seeds, args.horizon) / 60
+    flat = max(ratios[kind] for kind in FLAT)
+    growing = min(ratios[kind] for kinds in GROWING.values() for kind in kinds)
+    figures = [
+        ("slowest rival, seconds per seed", slowest, "< 5", slowest < 5),
+        ("the paper's comparison on two cores, minutes", minutes, "< 10", minutes < 10),
+        ("largest growth of DOMD, GLB-OMD, GLOC", flat, "<= 1.2", flat <= 1.2),
+        ("smallest growth of the discounted MLE family", growing, ">= 2", growing >= 2),
+    ]
+    table = Table("figure", "measured", "required", "reached")
+    for what, measured, required, ok in figures:
+        table.add_row(what, f"{measured:.3g}", required, "yes" if ok else "NO")
+    console.print(table)
+    return 0 if all(ok for *_, ok in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""Every policy of the catalogue, optimistic and sampling, against every check."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import driftbandit
+from driftbandit import Bandit, Policy, Problem, simulate
+from driftbandit.checks import check_policy, policy_checks
+from driftbandit.lab import panels
+from driftbandit.policies.catalogue import CATALOGUE
+
+KNOWN = Problem(dim=3, horizon=100, path_length=2.0, change_points=2)
+SMALL = {"MASTER": {"first_order": 3}, "SWGLUCB": {"window": 6}, "RestartGLB": {"period": 7}}
+CASES = [e.policy.from_theory(KNOWN, **SMALL.get(e.policy.__name__, {})) for e in CATALOGUE]
+SAMPLERS = [
+    e.policy.from_theory(KNOWN, exploration="thompson")
+    for e in CATALOGUE
+    if "exploration" in e.policy.__dataclass_fields__
+]
+
+
+@pytest.mark.parametrize("check", policy_checks(), ids=lambda check: check.__name__)
+@pytest.mark.parametrize("policy", CASES, ids=lambda policy: policy.name)
+def test_contract(policy, check):
+    check(policy)
+
+
+@pytest.mark.parametrize("policy", SAMPLERS, ids=lambda policy: policy.name)
+def test_contract_of_samplers(policy):
+    check_policy(policy)
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.policy.__name__)
+def test_small_dimensions(entry, dim):
+    problem = Problem(dim=dim, horizon=50, path_length=1.0, change_points=1, context_norm=2.0)
+    check_policy(entry.policy.from_theory(problem))
+
+
+def test_the_catalogue_is_complete():
+    public = {
+        value
+        for name in driftbandit.__all__
+        if isinstance(value := getattr(driftbandit, name), type) and issubclass(value, Policy)
+    }
+    assert {entry.policy for entry in CATALOGUE} == public - {Policy}
+
+
+@pytest.mark.parametrize("policy", CASES, ids=lambda policy: policy.name)
+def test_constant_memory_is_where_the_catalogue_says_so(policy):
+    """O(1) in the catalogue and a memory that does not grow are the same thing."""
+    entry = next(e for e in CATALOGUE if e.policy is type(policy))
+    bandit, arms = Bandit(policy), np.eye(3) * 0.5
+    before = bandit.memory_bytes
+    for t in range(40):
+        bandit.choose(arms)
+        bandit.update(arms[t % 3], t % 2)
+    grows = bandit.memory_bytes > before
+    windowed = policy.growing == {} or type(policy).__name__ == "RestartGLB"
+    assert grows <= (entry.memory != "O(1)")
+    assert grows or windowed
+
+
+def test_every_policy_is_played_in_some_panel_of_the_comparison():
+    played = {
+        type(policy) for panel in panels(horizon=50, radii=(1.0,)) for policy in panel.policies
+    }
+    linear = {"LinUCB", "LBWeightUCB", "DLinUCB", "SWLinUCB"}
+    assert {e.policy.__name__ for e in CATALOGUE} - {p.__name__ for p in played} == linear
+
+
+GOLDEN = Path(__file__).parent / "golden" / "rivals.json"
+
+
+def trajectories():
+    """Regret of every tuned policy in a short version of the comparison, two seeds."""
+    return {
+        f"{panel.title} {type(policy).__name__} {k}": np.round(
+            simulate(policy, panel.environment, (0, 1)).total, 9
+        ).tolist()
+        for panel in panels(horizon=80, radii=(1.0,))
+        for k, policy in enumerate(panel.policies)
+    }
+
+
+def test_trajectories_of_the_comparison_are_the_stored_ones():
+    stored, found = json.loads(GOLDEN.read_text()), trajectories()
+    assert stored.keys() == found.keys()
+    for name, totals in stored.items():
+        np.testing.assert_allclose(found[name], totals, rtol=1e-6, err_msg=name)
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(json.dumps(trajectories(), indent=1) + "\n")
