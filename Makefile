@@ -4,7 +4,7 @@ BIN    := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench reproduce dist clean
+.PHONY: demo test lint bench bench-rivals docs reproduce dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with a table and a figure
 	$(BIN)/driftbandit demo
@@ -24,6 +24,14 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.test      ## the speed figures, as ratios from one run
 	$(BIN)/python -m benchmarks.speed
+
+docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
+	$(BIN)/driftbandit reproduce --out docs/results
+	$(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
+	$(BIN)/python -m benchmarks.readme
+
+bench-rivals: $(VENV)/.test   ## what the rivals cost, and how it grows
+	$(BIN)/python -m benchmarks.rivals
 
 dist: $(VENV)/.test
 	$(BIN)/python -m build

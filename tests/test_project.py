@@ -46,6 +46,13 @@ def test_links_in_docs_exist():
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_numbers_in_the_readme_are_the_stored_results(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    readme = importlib.import_module("benchmarks.readme")
+    text = (ROOT / "README.md").read_text()
+    assert readme.filled(text) == text, "run `python -m benchmarks.readme`"
+
+
 def test_versions_agree():
     project = (ROOT / "pyproject.toml").read_text()
     citation = (ROOT / "CITATION.cff").read_text()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+from statistics import NormalDist
 from threading import Lock
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from driftbandit import files, validate
 from driftbandit.policies import Policy, Scores, memory_bytes
@@ -131,7 +131,7 @@ class Bandit:
                 return Prediction(center, *np.clip([center - width, center + width], low, high))
         else:
             deviation = np.sqrt(np.einsum("ad,da->a", X, np.linalg.solve(self.curvature, X.T)))
-            width = ndtri(0.5 + 0.5 * level) * deviation
+            width = NormalDist().inv_cdf(0.5 + 0.5 * level) * deviation
         return Prediction(family.mu(mean), family.mu(mean - width), family.mu(mean + width))
 
     def forget(self, steps: float) -> None:

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from driftbandit import validate
 from driftbandit.links import IDENTITY, LOG, LOGIT, Floats, Link, possible, tabulate
@@ -139,6 +138,8 @@ class Binomial(Family):
         return float(self.dmu(S))
 
     def draw(self, z: ArrayLike, u: ArrayLike) -> Floats:
+        from scipy import special  # a quarter of a second that deciding and learning never need
+
         p, n = self.mu(z) / self.trials, self.trials
         return _quantile(
             u, lambda q: special.bdtrik(q, n, p), lambda k: special.bdtr(k, n, p), self.R
@@ -183,6 +184,8 @@ class Gaussian(Family):
         return 1.0
 
     def draw(self, z: ArrayLike, u: ArrayLike) -> Floats:
+        from scipy import special
+
         r = np.asarray(z) + math.sqrt(self.variance) * special.ndtri(u)
         return np.clip(r, -self.bound, self.bound)
 
@@ -216,6 +219,8 @@ class Poisson(Family):
         return float(self.dmu(-S))
 
     def draw(self, z: ArrayLike, u: ArrayLike) -> Floats:
+        from scipy import special
+
         mean = self.mu(z)
         return _quantile(
             u, lambda q: special.pdtrik(q, mean), lambda k: special.pdtr(k, mean), self.R

@@ -145,11 +145,14 @@ def simulate(
     seeds: Iterable[int] = range(20),
     *,
     progress: bool | Callable[[int], None] = False,
+    watch: Callable[[int, Any, Floats], None] | None = None,
 ) -> Run:
     """Play `policy` in `environment` once per seed, all seeds side by side.
 
     The result of a seed does not depend on which other seeds run with it. `progress=True` shows
-    a bar on a terminal; a function is called with the number of rounds just finished.
+    a bar on a terminal; a function is called with the number of rounds just finished. `watch` is
+    called before each decision with the round t = 1, 2, ..., the memory and the true parameters
+    (n, d); it must not change them. Its time counts for nobody.
 
     >>> from driftbandit import DOMD, Circle, simulate
     >>> world = Circle(horizon=100)
@@ -167,7 +170,7 @@ def simulate(
             f"{environment.dim}: build the policy with problem=environment.problem"
         )
     with rounds_bar(policy.name, environment.horizon, progress) as advance:
-        return _play(policy, environment, seeds, advance)
+        return _play(policy, environment, seeds, advance, watch)
 
 
 def _seeds(seeds: Any) -> tuple[int, ...]:
@@ -183,7 +186,11 @@ def _seeds(seeds: Any) -> tuple[int, ...]:
 
 
 def _play(
-    policy: Policy, environment: Environment, seeds: tuple[int, ...], advance: Callable[[int], None]
+    policy: Policy,
+    environment: Environment,
+    seeds: tuple[int, ...],
+    advance: Callable[[int], None],
+    watch: Callable[[int, Any, Floats], None] | None,
 ) -> Run:
     n, T, family = len(seeds), environment.horizon, environment.family
     regret, rewards = np.empty((n, T)), np.empty((n, T))
@@ -198,6 +205,8 @@ def _play(
         for arms, theta, luck, z, top, noise in zip(*block, natural, best, noises):
             if policy.clairvoyant:
                 policy.reveal(memory, theta)  # type: ignore[attr-defined]
+            if watch is not None:
+                watch(t + 1, memory, theta)
             tic = perf_counter_ns()
             choice = policy.choose(memory, arms, noise)
             toc = perf_counter_ns()

@@ -69,7 +69,7 @@ def draw(results: list[tuple[Panel, list[Run]]], path: Path) -> Path:
 
     with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
         figure = Figure(figsize=(3.0 + 3.2 * len(results), 5.6), layout="constrained")
-        axes = figure.subplots(2, len(results), squeeze=False, height_ratios=(2, 1), sharey="row")
+        axes = figure.subplots(2, len(results), squeeze=False, height_ratios=(2, 1))
         names = dict.fromkeys(label(run.policy) for _, runs in results for run in runs)
         looks = [{"color": c, "linestyle": dash} for dash in DASHES for c in COLOURS]
         styles = dict(zip(names, looks))
@@ -93,9 +93,8 @@ def _draw_panel(axes: Any, panel: Panel, runs: list[Run], styles: dict[str, Any]
         run.plot(above, label=label(run.policy), lw=1.4, **style)
         t, cost = _smooth(run.choose_ns + run.update_ns)
         below.plot(t, cost / 1000, lw=1.2, **style)
-    above.set(
-        title=panel.title, xlabel="", ylabel="", xlim=(0, panel.environment.horizon), ylim=(0, None)
-    )
+    above.set(title=panel.title, xlabel="", ylabel="", xlim=(0, panel.environment.horizon))
+    above.set_ylim(bottom=0)
     below.set(xlabel="round $t$", yscale="log", xlim=(0, panel.environment.horizon))
     below.grid(axis="y", alpha=0.25)
     above.grid(alpha=0.25)

@@ -14,7 +14,6 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
 from driftbandit import validate
 from driftbandit.policies.glm import GLMUCB
@@ -118,7 +117,7 @@ class MASTER(Policy):
         for m in range(n + 1):
             if tau % 2**m:
                 break  # nor is it a multiple of any larger power of two
-            lucky = m == n or (coins is not None and ndtr(coins[m]) < 2.0 ** (-(n - m) / 2))
+            lucky = m == n or (coins is not None and _share_below(coins[m]) < 2.0 ** (-(n - m) / 2))
             start[m] = tau if lucky else -1
             new += [m] if lucky else []
         return start, new, int(np.argmax(start >= 0))
@@ -233,3 +232,8 @@ class MASTER(Policy):
                 memory = memory._replace(**{f"base_{name}": stack})
             stack[(i, m, *(slice(n) for n in array.shape[1:]))] = array[0]
         return memory
+
+
+def _share_below(z: float) -> float:
+    """Normal distribution function: a normal number as a coin."""
+    return 0.5 * math.erfc(-z / math.sqrt(2.0))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
 from driftbandit.policies.policy import Floats, Ints, Policy, Scores
 
@@ -49,6 +48,8 @@ class Uniform(Policy):
                 "Uniform draws its arm from noise: pass standard normals of shape (n, 1)"
             )
         n_arms = np.shape(arms)[1]
+        from scipy.special import ndtr
+
         arm: Ints = (ndtr(noise[:, 0]) * n_arms).astype(np.int64)
         return np.minimum(arm, n_arms - 1)
 
