@@ -195,16 +195,20 @@ def unabsorbed(goal: Goal, u: Floats) -> Floats:
 
 @kernel
 def project(data: Data, goal: Goal, start: Floats, S: float) -> Floats:
-    """argmin of the goal over ||v|| <= S by projected Gauss-Newton steps from the radial point.
+    """argmin of the goal over ||v|| <= S by projected Gauss-Newton steps from `start`, made to
+    have norm S.
 
     Where the goal is quadratic in v a step is exact: the ball projection of the free minimiser in
-    the goal's own matrix. A step is halved until the goal falls; when none falls, v is it.
+    the goal's own matrix. A step is halved until the goal falls. The end is reached when the step
+    promises, or brings, less than rounding.
     """
     v: Floats = start * (S / math.sqrt(dot(start, start)))
     value, slope, matrix = assess(data, goal, v)
     for _ in range(300):
         free: Floats = v - solved(matrix, slope)
         aim = project_ball(matrix, free, S) - v
+        if -dot(slope, aim) <= 1e-13 * value:
+            return v
         share, before = 1.0, value
         trial, slope_there, matrix_there = v, slope, matrix
         while share > 1e-8:
@@ -216,6 +220,6 @@ def project(data: Data, goal: Goal, start: Floats, S: float) -> Floats:
         if not value < before:
             return v
         v, slope, matrix = trial, slope_there, matrix_there
-        if before - value <= 1e-15 * before:
+        if before - value <= 1e-14 * before:
             return v
     return v

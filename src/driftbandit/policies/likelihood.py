@@ -105,6 +105,7 @@ def restart(p: Rule, s: History, i: int) -> None:
 def estimate(p: Rule, s: History, i: int, beta: float) -> None:
     """Fit, project where the rival does, and set the metric of the bonus."""
     data = Data(p.link, s.X[i], s.r[i], s.size[i], p.gamma, p.ridge)
+    was = s.theta[i].copy()
     fit(data, s.b[i], s.mle[i])
     s.theta[i] = s.mle[i]
     if p.projection != NONE and dot(s.mle[i], s.mle[i]) > p.S * p.S:
@@ -112,9 +113,10 @@ def estimate(p: Rule, s: History, i: int, beta: float) -> None:
             goal = variable_goal(s.b[i], s.V[i])
         else:
             goal = fixed_goal(s.b[i], s.V[i] if p.projection == FIXED_V else s.Vt[i])
-        s.theta[i] = project(data, goal, s.mle[i], p.S)
+        warm = dot(was, was) > 0.99 * p.S * p.S and dot(was, s.mle[i]) > 0.0
+        s.theta[i] = project(data, goal, was if warm else s.mle[i], p.S)
         if p.projection == BVD and unexplained(data, s.b[i], s.Vt[i], s.theta[i]) > beta * beta:
-            s.theta[i] = project(data, bvd_goal(s.b[i], s.V[i], s.Vt[i], beta), s.mle[i], p.S)
+            s.theta[i] = project(data, bvd_goal(s.b[i], s.V[i], s.Vt[i], beta), s.theta[i], p.S)
     s.H[i] = s.V[i]
     if p.local:
         score_map(data, s.theta[i], np.empty(s.b.shape[1]), s.H[i])
