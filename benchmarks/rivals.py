@@ -115,7 +115,7 @@ def main() -> int:
         ("the paper's comparison on two cores, minutes", minutes, "< 10", minutes < 10),
         ("largest growth of DOMD, GLB-OMD, GLOC", flat, "<= 1.2", flat <= 1.2),
         (
-            "smallest growth of the discounted MLE family, unprojected",
+            "smallest growth of the discounted MLEs, unprojected",
             growing,
             ">= 2",
             growing >= 2,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -197,18 +198,23 @@ class SCDGLUCB(_SelfConcordant, _Discounted):
         tuned = {} if known else {"discount": rivals.sc_d_glucb_discount(problem)}
         return tuned if "regularization" in given else cls.lam(problem) | tuned
 
-    @property
+    @cached_property
     def rho(self) -> float:
         T, gamma = self._horizon(), self.discount
         mass = (1.0 - T**-2.0) / max(1.0 - gamma**2, 1.0 / T)
         numbers = {"lam": self.regularization, "delta": self.delta, "horizon": T}
         return float(rivals.sc_rho(self.problem, mass=mass, **numbers))
 
-    def coefficient(self, t: Any, inside: Any = False) -> Any:
+    @cached_property
+    def _coefficients(self) -> tuple[float, float]:
+        """Inside the ball (Remark 1) and outside (eq. 4)."""
         lam, T = self.regularization, self._horizon()
         S = rivals.sc_d_widened(self.problem, lam=lam, gamma=self.discount, horizon=T)
-        wide = rivals.sc_outside(self.problem, self.rho, lam=lam, S=S)
-        return np.where(inside, rivals.sc_inside(self.problem, self.rho, lam=lam), wide)
+        inside = rivals.sc_inside(self.problem, self.rho, lam=lam)
+        return inside, rivals.sc_outside(self.problem, self.rho, lam=lam, S=S)
+
+    def coefficient(self, t: Any, inside: Any = False) -> Any:
+        return np.where(inside, *self._coefficients)
 
     def width(self, memory: History) -> Floats:
         return self.scale * self.coefficient(memory.t, self.inside(memory))
@@ -262,8 +268,8 @@ class BVDGLMUCB(_FauryConvention, _Discounted):
     def coefficient(self, t: Any) -> Any:
         return rivals.bvd_glm_ucb(self.problem, t, **self._numbers())
 
-    def _set_radius(self, memory: History) -> Floats:
-        return np.asarray(rivals.bvd_beta(self.problem, memory.t + 1.0, **self._numbers()))
+    def _set_radius(self, t: Floats) -> Floats:
+        return np.asarray(rivals.bvd_beta(self.problem, t, **self._numbers()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,7 +355,7 @@ class SCBPWWeightUCB(SCBWeightUCB):
         tuned = {} if known else {"discount": rivals.d_glucb_discount(problem)}
         return tuned if "regularization" in given else cls.lam(problem) | tuned
 
-    @property
+    @cached_property
     def rho(self) -> float:
         return rivals.scb_pw_rho(
             self.problem,

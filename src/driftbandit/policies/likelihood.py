@@ -11,6 +11,7 @@ coefficient. `theory.rivals` has the coefficients.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -168,7 +169,7 @@ class Likelihood(IndexPolicy):
         """Multiple of I in the design matrix: ridge / c_mu."""
         return self.ridge / self.problem.c_mu
 
-    @property
+    @cached_property
     def _rule(self) -> Rule:
         problem, L = self.problem, self.problem.context_norm
         return Rule(
@@ -215,16 +216,17 @@ class Likelihood(IndexPolicy):
     def width(self, memory: History) -> Floats:
         return np.broadcast_to(self.scale * self.coefficient(self._clock(memory)), len(memory.t))
 
-    def _set_radius(self, memory: History) -> Floats:
-        """Radius of the confidence set that the estimator itself uses in the coming round."""
-        return np.zeros(len(memory.t))
+    def _set_radius(self, t: Floats) -> Floats:
+        """Radius of the confidence set that the estimator itself uses for round t, (n,)."""
+        return t  # only BVD-GLM-UCB looks at it
 
     def update(self, memory: History, x: Floats, r: Floats, noise: Floats | None = None) -> History:
         if self.growing and memory.size.max() == memory.r.shape[1]:
             memory = memory._replace(X=_doubled(memory.X), r=_doubled(memory.r))
         x, r = np.ascontiguousarray(x, dtype=float), np.ascontiguousarray(r, dtype=float)
-        later = memory._replace(t=memory.t + 1, size=memory.size + 1)
-        _learn_all(self._rule, memory, x, r, self._set_radius(later))
+        _learn_all(
+            self._rule, memory, x, r, self._set_radius(np.asarray(memory.t + 2.0, dtype=float))
+        )
         return memory
 
 
