@@ -1,18 +1,17 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-export PYTHONDONTWRITEBYTECODE :=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench bench-rivals docs reproduce dist clean
+.PHONY: demo test lint bench bench-rivals bench-lab docs reproduce dist clean
 
-demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with a table and a figure
+demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
 
 reproduce: $(VENV)/.lab   ## the paper's comparison at full size
 	$(BIN)/driftbandit reproduce
 
-test: $(VENV)/.test lint  ## lint, types, tests (compiled and interpreted)
+test: $(VENV)/.test $(VENV)/.browser lint   ## lint, types, tests (compiled and interpreted)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "kernel" --override-ini filterwarnings=default
 
@@ -25,13 +24,16 @@ lint: $(VENV)/.test
 bench: $(VENV)/.test      ## the speed figures, as ratios from one run
 	$(BIN)/python -m benchmarks.speed
 
-docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
-	$(BIN)/driftbandit reproduce --out docs/results
-	$(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
-	$(BIN)/python -m benchmarks.readme
-
 bench-rivals: $(VENV)/.test   ## what the rivals cost, and how it grows
 	$(BIN)/python -m benchmarks.rivals
+
+bench-lab: $(VENV)/.test  ## the lab at full size: reproduce, resume, a report of 10^7 rows
+	$(BIN)/python -m benchmarks.lab
+
+docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
+	$(BIN)/driftbandit reproduce
+	$(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
+	$(BIN)/python -m benchmarks.readme results/paper-figure
 
 dist: $(VENV)/.test
 	$(BIN)/python -m build
@@ -48,3 +50,10 @@ $(VENV)/.test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --editable '.[test]'
 	@touch $(VENV)/.lab $@
+
+# The report is tested in a real browser. Without the right to install one the test skips itself.
+$(VENV)/.browser: $(VENV)/.test
+	@command -v chromedriver >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium chromium-driver; } || \
+	  echo "no chromium and no right to install it: the browser test will be skipped"
+	@touch $@

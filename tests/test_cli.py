@@ -1,14 +1,11 @@
 """The command line as a stranger runs it."""
 
-import os
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
-from driftbandit import Run
+from driftbandit.lab import load_results
 
 
 def driftbandit(*args, cwd):
@@ -16,16 +13,31 @@ def driftbandit(*args, cwd):
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
 
 
-def test_demo_makes_a_table_a_figure_and_runs_in_a_path_with_spaces(tmp_path):
+def test_demo_makes_a_report_in_a_path_with_spaces_and_goes_on(tmp_path):
     folder = tmp_path / "my results"
-    done = driftbandit(
-        "demo", "--horizon", "60", "--seeds", "2", "--out", str(folder), cwd=tmp_path
-    )
+    small = ("--horizon", "60", "--seeds", "2", "--out", str(folder))
+    done = driftbandit("demo", *small, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "DOMD-GLB" in done.stdout
     assert done.stderr == ""  # no bars where nobody watches
-    assert (folder / "demo.png").stat().st_size > 10_000
-    assert len(Run.load(folder / "panel1-DOMD-GLB.npz").seeds) == 2
+    assert (folder / "report" / "report.html").stat().st_size > 100_000
+    assert len(load_results(folder)["seed"].unique()) == 2
+    again = driftbandit("demo", *small, cwd=tmp_path)
+    assert "0 cells run" in again.stdout
+
+
+def test_studies_and_policies_are_listed(tmp_path):
+    assert "paper-figure" in driftbandit("studies", cwd=tmp_path).stdout
+    assert "SCBPWWeightUCB" in driftbandit("policies", cwd=tmp_path).stdout
+
+
+def test_an_unknown_study_or_an_empty_folder_is_one_line(tmp_path):
+    done = driftbandit("run", "papr-figure", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "did you mean 'paper-figure'" in done.stderr
+    done = driftbandit("report", "nowhere", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("driftbandit: nowhere holds no results")
 
 
 @pytest.mark.parametrize("args", [["--horizon", "0"], ["--seeds", "x"], ["--colour", "red"]])
@@ -42,26 +54,6 @@ def test_a_file_in_the_way_is_one_line(tmp_path):
     assert done.returncode == 2
     assert done.stderr.startswith("driftbandit: ")
     assert "Traceback" not in done.stderr
-
-
-def test_interrupt_is_quiet_and_leaves_no_half_file(tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "driftbandit",
-        "reproduce",
-        "--out",
-        "r",
-        "--horizon",
-        "2000000",
-    ]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    time.sleep(6)
-    os.kill(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert errors == "driftbandit: interrupted\n"
-    assert list((tmp_path / "r").glob(".*")) == []
 
 
 def test_no_arguments_shows_help(tmp_path):

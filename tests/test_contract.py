@@ -9,7 +9,7 @@ import pytest
 import driftbandit
 from driftbandit import Bandit, Policy, Problem, simulate
 from driftbandit.checks import check_policy, policy_checks
-from driftbandit.lab import panels
+from driftbandit.lab import read_study
 from driftbandit.policies.catalogue import CATALOGUE
 
 KNOWN = Problem(dim=3, horizon=100, path_length=2.0, change_points=2)
@@ -64,10 +64,14 @@ def test_constant_memory_is_where_the_catalogue_says_so(policy):
     assert grows or windowed
 
 
-def test_every_policy_is_played_in_some_panel_of_the_comparison():
-    played = {
-        type(policy) for panel in panels(horizon=50, radii=(1.0,)) for policy in panel.policies
-    }
+def comparison(horizon):
+    """Environments and policies of the quick study."""
+    study = read_study("quick")[0].model_copy(update={"horizon": horizon})
+    return [(world, study.contenders(world)) for _, world, _ in study.worlds()]
+
+
+def test_every_policy_is_played_in_the_quick_study():
+    played = {type(policy) for _, policies in comparison(50) for _, policy, _ in policies}
     linear = {"LinUCB", "LBWeightUCB", "DLinUCB", "SWLinUCB"}
     assert {e.policy.__name__ for e in CATALOGUE} - {p.__name__ for p in played} == linear
 
@@ -78,11 +82,9 @@ GOLDEN = Path(__file__).parent / "golden" / "rivals.json"
 def trajectories():
     """Regret of every tuned policy in a short version of the comparison, two seeds."""
     return {
-        f"{panel.title} {type(policy).__name__} {k}": np.round(
-            simulate(policy, panel.environment, (0, 1)).total, 9
-        ).tolist()
-        for panel in panels(horizon=80, radii=(1.0,))
-        for k, policy in enumerate(panel.policies)
+        f"{world.name} {label}": np.round(simulate(policy, world, (0, 1)).total, 9).tolist()
+        for world, policies in comparison(80)
+        for label, policy, _ in policies
     }
 
 

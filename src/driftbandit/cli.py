@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,111 +17,189 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Folder = Annotated[Path, typer.Option("--out", help="Folder for results and figure.")]
-Seeds = Annotated[int, typer.Option(min=1, help="Number of random seeds.")]
-Horizon = Annotated[int, typer.Option(min=2, help="Rounds per run.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder; default results/STUDY.")]
+Seeds = Annotated[int | None, typer.Option(min=1, help="Seeds instead of the study's.")]
+Horizon = Annotated[int | None, typer.Option(min=2, help="Rounds instead of the study's.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes; default one per core.")]
+Scheduler = Annotated[
+    str | None, typer.Option(help='Address of a Dask scheduler, or "local" for a cluster here.')
+]
 
 
 @app.command()
-def demo(out: Folder = Path("results/demo"), seeds: Seeds = 5, horizon: Horizon = 1000) -> None:
-    """A quick version of the paper's comparison: S = 1, a table and a figure."""
-    _compare("demo", out, seeds, horizon, radii=(1.0,))
+def demo(
+    out: Out = None, seeds: Seeds = None, horizon: Horizon = None, workers: Workers = None
+) -> None:
+    """A quick version of the paper's comparison (the study `quick`) with its report."""
+    _study("quick", out, seeds, horizon, workers, None)
 
 
 @app.command()
 def reproduce(
-    out: Folder = Path("results/reproduce"), seeds: Seeds = 20, horizon: Horizon = 5000
+    out: Out = None,
+    seeds: Seeds = None,
+    horizon: Horizon = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
 ) -> None:
-    """The paper's comparison at full size: S = 1 and 3, T = 5000, 20 seeds."""
-    _compare("reproduce", out, seeds, horizon, radii=(1.0, 3.0))
+    """The paper's comparison at full size (the study `paper-figure`) with its report."""
+    _study("paper-figure", out, seeds, horizon, workers, scheduler)
+
+
+@app.command()
+def run(
+    study: Annotated[str, typer.Argument(help="A TOML file, or the name of a shipped study.")],
+    out: Out = None,
+    seeds: Seeds = None,
+    horizon: Horizon = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+) -> None:
+    """Run a study, or go on with it, and write its report."""
+    _study(study, out, seeds, horizon, workers, scheduler)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder of a study that was run.")],
+    out: Out = None,
+) -> None:
+    """Tables, figures and an interactive page from stored results; runs nothing."""
+    _lab()
+    _show(folder, out)
+
+
+@app.command()
+def studies() -> None:
+    """The studies that come with the package."""
+    _lab()
+    from driftbandit import lab
+
+    for name in lab.shipped():
+        print(f"{name:<22} {lab.read_study(name)[0].title}")
 
 
 @app.command()
 def policies() -> None:
     """Every policy: paper, what it must know beforehand, cost and memory per round, regret."""
+    from driftbandit.policies.catalogue import CATALOGUE, Entry
+
+    rows = [(entry.policy.__name__, *entry[1:]) for entry in CATALOGUE]
+    _table("Policies; cost and memory per round", ("name", *Entry._fields[1:]), rows)
+
+
+def _study(
+    source: str,
+    out: Path | None,
+    seeds: int | None,
+    horizon: int | None,
+    workers: int | None,
+    scheduler: str | None,
+) -> None:
+    _lab()
+    from driftbandit import lab
+
+    text = lab.changed(lab.read_study(source)[1], seeds=seeds, horizon=horizon)
+    study = lab.parse_study(text, source)
+    folder = out or Path("results") / study.name
+    engine = lab.Engine(workers=workers, scheduler=scheduler)
+    with _cells_bar(study.name) as progress:
+        ran = lab.execute(study, text, lab.Store(folder), engine, progress)
+    print(f"{study.name}: {ran} cells run, every other one was stored already")
+    page = folder / "report" / "report.html"
+    if ran or not page.exists():
+        _show(folder, None)
+    else:
+        print(f"The report is up to date: {page}")
+
+
+def _show(folder: Path, out: Path | None) -> None:
+    from driftbandit import lab
+
+    _table(
+        "Dynamic regret at the horizon, mean ± deviation over seeds", *_finals(lab.Store(folder))
+    )
+    for name, path in lab.write_report(folder, out).items():
+        print(f"{name + ':':<12} {path}")
+    print("Open report.html in a browser; load_results(folder) gives the numbers as a frame.")
+
+
+def _finals(store: Any) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Policies down, environments across."""
+    from driftbandit import lab
+
+    lines = lab.finals(store).to_dicts()
+    worlds = tuple(dict.fromkeys(line["environment"] for line in lines))
+    cells = {(line["policy"], line["environment"]): line for line in lines}
+    rows = []
+    for policy in dict.fromkeys(line["policy"] for line in lines):
+        found = [cells.get((policy, world)) for world in worlds]
+        shown = [f"{c['mean']:.0f} ± {c['deviation']:.0f}" if c else "" for c in found]
+        rows.append((policy, *shown))
+    return ("policy", *worlds), rows
+
+
+def _table(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     from rich.console import Console
     from rich.table import Table
-
-    from driftbandit.policies.catalogue import CATALOGUE, Entry
 
     console = Console()
     if not console.is_terminal:
         console = Console(width=240)  # a file or a pipe has room
-    shown = Table("name", *Entry._fields[1:], title="Policies; cost and memory per round")
-    for entry in CATALOGUE:
-        shown.add_row(entry.policy.__name__, *entry[1:])
-    console.print(shown)
-
-
-def _compare(name: str, out: Path, seeds: int, horizon: int, radii: Sequence[float]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from driftbandit import lab
-
-    console, plan = Console(), lab.panels(horizon=horizon, radii=radii)
-    with _bars(sum(len(panel.policies) for panel in plan)) as progress:
-        results = lab.run_panels(plan, range(seeds), out, progress)
-    rows = lab.table(results)
-    shown = Table(title=f"Dynamic regret, T = {horizon}, mean ± deviation over {seeds} seeds")
-    for column in rows[0]:
-        shown.add_column(column, justify="left" if column == "policy" else "right")
+    table = Table(*header, title=title)
     for row in rows:
-        shown.add_row(*row.values())
-    console.print(shown)
-    figure = lab.draw(results, out / f"{name}.png")
-    numbers = lab.write_csv(results, out / f"{name}.csv")
-    console.print(f"Figure:  {figure}", soft_wrap=True)
-    console.print(f"Numbers: {numbers}", soft_wrap=True)
-    console.print(f"Runs:    {out} (driftbandit.Run.load opens one)", soft_wrap=True)
+        table.add_row(*row)
+    console.print(table)
 
 
-class _bars:  # noqa: N801 - a context manager that reads like a function
-    """A bar for all runs and one for the current run; silent where nobody watches."""
+def _lab() -> None:
+    """Say at once, not after the work, that the lab's packages are missing."""
+    try:
+        import matplotlib  # noqa: F401
+        import plotly  # noqa: F401
+        import polars  # noqa: F401
+        import pydantic  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"{error.name} is missing: install the lab with pip install 'driftbandit[lab]'"
+        ) from None
 
-    def __init__(self, runs: int) -> None:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
 
-        console = Console(stderr=True)
-        columns = (
-            TextColumn("{task.description:<48}"),
-            BarColumn(),
-            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-        )
-        self.bar = Progress(*columns, console=console, disable=not console.is_terminal)
-        self.all = self.bar.add_task("all runs", total=runs)
-        self.run = self.bar.add_task("", total=1)
-        self.started = 0
+@contextmanager
+def _cells_bar(label: str) -> Iterator[Any]:
+    """Cells done, rate and time left; silent where nobody watches."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    def __enter__(self) -> Callable[[str, int], Callable[[int], None]]:
-        self.bar.start()
-        return self._next
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(f"{label}: cells", total=None, rate="")
 
-    def _next(self, label: str, rounds: int) -> Callable[[int], None]:
-        self.bar.update(self.all, completed=self.started)
-        self.started += 1
-        self.bar.reset(self.run, total=rounds, description=label)
-        return lambda done: self.bar.advance(self.run, done)
+        def advance(done: int, total: int) -> None:
+            speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
+            rate = f"{speed:.2f} cells/s" if speed else ""
+            bar.update(task, completed=done, total=total, rate=rate)
 
-    def __exit__(self, *error: object) -> None:
-        if error[0] is None:
-            self.bar.update(self.all, completed=self.started)
-        self.bar.stop()
+        yield advance
 
 
 def main() -> None:
     """Entry point: errors of the caller are one line, Ctrl-C is quiet."""
-    import sys
-
     try:
         app()
     except (ValueError, OSError, ImportError) as error:
@@ -127,5 +207,5 @@ def main() -> None:
         sys.exit(2)
     except SystemExit as stop:
         if stop.code == 130:
-            print("driftbandit: interrupted", file=sys.stderr)
+            print("driftbandit: interrupted; what was finished is stored", file=sys.stderr)
         raise

@@ -1,6 +1,23 @@
-"""The lab: comparisons that are one command, kept as files, shown as tables and figures."""
+"""The lab: studies as files, run anywhere, resumed at will, kept as Parquet, shown as reports."""
 
-from driftbandit.lab.paper import Panel, contenders, panels, run_panels
-from driftbandit.lab.report import draw, table, write_csv
+from driftbandit.lab.execute import Engine, execute
+from driftbandit.lab.orders import fit_orders
+from driftbandit.lab.page import write_report
+from driftbandit.lab.spec import Study, changed, parse_study, read_study, shipped
+from driftbandit.lab.store import Store, load_results
+from driftbandit.lab.summary import finals
 
-__all__ = ["Panel", "contenders", "draw", "panels", "run_panels", "table", "write_csv"]
+__all__ = [
+    "Engine",
+    "Store",
+    "Study",
+    "changed",
+    "execute",
+    "finals",
+    "fit_orders",
+    "load_results",
+    "parse_study",
+    "read_study",
+    "shipped",
+    "write_report",
+]

@@ -248,6 +248,7 @@ class DOMD(Policy):
     half_life: InitVar[float | None] = None
 
     default_bonus: ClassVar[float] = 1.0
+    also_takes: ClassVar[tuple[str, ...]] = ("half_life",)
 
     def __post_init__(self, half_life: float | None) -> None:
         super().__post_init__()

@@ -11,7 +11,7 @@ import math
 from collections import namedtuple
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,6 +52,8 @@ class MASTER(Policy):
     delta: float = 0.01
     first_order: int = 12
     threshold: float = 1.0
+
+    also_takes: ClassVar[tuple[str, ...]] = ("scale", "regularization")  # from_theory: its base's
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -154,6 +156,7 @@ class MASTER(Policy):
         return memory
 
     def _learn(self, memory: Any, i: int, x: Floats, r: Floats, noise: Floats) -> Any:
+        memory = self._room(memory, int(memory.tau[i]) + 1)
         start, new, m = self._plan(memory, i, noise[0])
         for k in new:
             memory = self._put(memory, i, k, self.base.init(1))
@@ -218,19 +221,26 @@ class MASTER(Policy):
         return memory
 
     def _put(self, memory: Any, i: int, m: int, learner: Any) -> Any:
-        """Write one instance back, with more room for all if it has grown."""
+        """Write one instance back, unless it learnt in place."""
         for name, array in zip(learner._fields, learner):
             stack = getattr(memory, f"base_{name}")
-            if np.may_share_memory(array, stack):
-                continue  # learnt in place
-            if array.shape[1:] != stack.shape[2:]:
-                room = [max(a, b) for a, b in zip(array.shape[1:], stack.shape[2:])]
-                wider = np.zeros((*stack.shape[:2], *room), dtype=stack.dtype)
-                corner: Any = (..., *(slice(n) for n in stack.shape[2:]))
+            if not np.may_share_memory(array, stack):
+                stack[(i, m, *(slice(n) for n in array.shape[1:]))] = array[0]
+        return memory
+
+    def _room(self, memory: Any, rounds: int) -> Any:
+        """Room for as many rounds as the longest instance can have seen, doubled when it is short:
+        a matter of time alone, not of company."""
+        for name, axes in self.base.growing.items():
+            stack = getattr(memory, f"base_{name}")
+            shape = [
+                2 * n if k - 1 in axes and n < rounds else n for k, n in enumerate(stack.shape)
+            ]
+            if shape != list(stack.shape):
+                wider = np.zeros(shape, dtype=stack.dtype)
+                corner: Any = tuple(slice(n) for n in stack.shape)
                 wider[corner] = stack
-                stack = wider
-                memory = memory._replace(**{f"base_{name}": stack})
-            stack[(i, m, *(slice(n) for n in array.shape[1:]))] = array[0]
+                memory = memory._replace(**{f"base_{name}": wider})
         return memory
 
 

@@ -58,6 +58,7 @@ class Policy(Recipe):
     problem: Problem
 
     clairvoyant: ClassVar[bool] = False
+    also_takes: ClassVar[tuple[str, ...]] = ()  # options that are no fields
 
     def __post_init__(self) -> None:
         if type(self) is Policy:

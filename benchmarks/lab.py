@@ -1,0 +1,87 @@
+"""The lab at full size: `make bench-lab`.
+
+Time of `reproduce` on two cores, of a resumed run that has nothing to do, and of a report of 10^7
+rows with its peak memory. Exit status 1 if a figure is missed.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from driftbandit.lab import Store, read_study
+from driftbandit.lab.cells import Cell
+
+CLI = [sys.executable, "-m", "driftbandit"]
+
+
+def seconds(command: list[str]) -> float:
+    tic = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - tic
+
+
+def large_store(folder: Path, rows: int = 10_000_000, cells: int = 200) -> None:
+    """A store of so many rows: 4 environments, 5 policies, 10 blocks of 10 seeds."""
+    store, rng = Store(folder), np.random.default_rng(0)
+    store.start(read_study("quick")[1], {"study": "large"})
+    rounds = rows // cells // 10
+    for k in range(cells):
+        block, policy, world = k // 20, k % 5, k // 5 % 4
+        seeds = tuple(range(10 * block, 10 * block + 10))
+        names = f"world {world}", f"policy {policy}"
+        recipes = [json.dumps({"type": name}) for name in (*names, "swept")]
+        cell = Cell(*names, *recipes, seeds, rounds)
+        regret = rng.random((10, rounds)).cumsum(axis=1).ravel()
+        columns = ("reward", "choose_us", "update_us", "error", "ratio")
+        frame = pl.DataFrame(
+            {
+                "environment": [names[0]] * len(regret),
+                "policy": [names[1]] * len(regret),
+                "seed": np.repeat(seeds, rounds),
+                "round": np.tile(np.arange(1, rounds + 1), 10),
+                "regret": regret,
+                **{name: rng.random(len(regret)) for name in columns},
+                "bytes": np.full(len(regret), 248),
+            }
+        )
+        store.add(cell, frame)
+
+
+def main() -> int:
+    figures = []
+    with tempfile.TemporaryDirectory() as folder:
+        out = ["--out", f"{folder}/paper"]
+        seconds([*CLI, "reproduce", "--out", f"{folder}/warm", "--horizon", "60", "--seeds", "2"])
+        minutes = seconds([*CLI, "reproduce", *out]) / 60
+        figures.append(("reproduce at full size, minutes", minutes, 12.0))
+        figures.append(
+            ("resumed with nothing to do, seconds", seconds([*CLI, "reproduce", *out]), 3.0)
+        )
+        large_store(Path(folder) / "large")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        took = seconds([*CLI, "report", f"{folder}/large"])
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        figures.append(("report of 10^7 rows, seconds", took, 60.0))
+        figures.append(
+            ("its peak memory, GB (or that of a run before)", max(peak, before) / 1e6, 2.0)
+        )
+    table = Table("figure", "measured", "required", "reached", title="The lab")
+    for what, measured, limit in figures:
+        table.add_row(what, f"{measured:.3g}", f"< {limit:g}", "yes" if measured < limit else "NO")
+    Console(width=110).print(table)
+    return 0 if all(measured < limit for _, measured, limit in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
