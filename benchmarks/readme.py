@@ -1,7 +1,7 @@
 """Put stored results into the documents: `make docs`.
 
 With the folder of all results as argument it first collects what the documents quote into
-docs/results; without it, it only fills the tables between `<!-- table: name -->` and `<!-- end -->`.
+docs/results; without it, it only fills the tables that `<!-- table: name -->` announces.
 """
 
 from __future__ import annotations

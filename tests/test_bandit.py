@@ -7,7 +7,21 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from driftbandit import DOMD, GLBOMD, Bandit, Bernoulli, Gaussian, Greedy, Oracle, Problem, Uniform
+from driftbandit import (
+    DOMD,
+    GLBOMD,
+    Bandit,
+    Bernoulli,
+    Binomial,
+    Gaussian,
+    Greedy,
+    LinUCB,
+    Oracle,
+    Poisson,
+    Problem,
+    Stationary,
+    Uniform,
+)
 from driftbandit.checks import policy_checks
 
 POLICIES = [
@@ -159,3 +173,40 @@ def test_a_policy_without_estimate_says_so():
         _ = bandit.theta
     with pytest.raises(ValueError, match="no way to age"):
         bandit.forget(3)
+
+
+@pytest.mark.parametrize(
+    "family", [Bernoulli(), Binomial(10), Gaussian(1.0, 8.0), Poisson(40)], ids=repr
+)
+@pytest.mark.parametrize("radius", [1.0, 3.0])
+def test_intervals_cover_in_a_world_that_stands_still(family, radius):
+    """95 % intervals of x'theta cover at least 85 % of the time, families and radii alike."""
+    if isinstance(family, Poisson) and radius > 1:
+        radius = 1.5  # e^3 events a round would be clipped
+    world = Stationary(horizon=1500, dim=3, radius=radius, family=family)
+    policy = DOMD(problem=world.problem, half_life=300)
+    memory, covered = policy.init(30), []
+    for t, (arms, theta, luck) in enumerate(
+        zip(*(np.concatenate(c) for c in zip(*world.blocks(range(30), 500))))
+    ):
+        x = arms[np.arange(30), policy.choose(memory, arms)]
+        if t > 500 and t % 50 == 0:
+            deviation = policy.deviation(memory, arms)
+            gap = np.abs(np.einsum("nad,nd->na", arms, memory.theta - theta))
+            covered.append((gap <= 1.96 * deviation).mean())
+        memory = policy.update(memory, x, family.draw(np.einsum("nd,nd->n", x, theta), luck))
+    assert np.mean(covered) >= 0.85
+
+
+def test_linear_rivals_predict_on_the_scale_of_rewards():
+    bandit = Bandit(LinUCB.from_theory(Problem(dim=3)))
+    for t in range(200):
+        bandit.update([0.5, 0.0, 0.0], int(t % 5 < 4))
+    np.testing.assert_allclose(
+        bandit.predict([[0.5, 0, 0]]).mean, bandit.scores([[0.5, 0, 0]]).mean
+    )
+
+
+def test_a_rival_without_a_deviation_refuses_a_level():
+    with pytest.raises(ValueError, match="no deviation"):
+        Bandit(LinUCB.from_theory(Problem(dim=3))).predict(ARMS, level=0.9)

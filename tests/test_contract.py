@@ -40,6 +40,34 @@ def test_small_dimensions(entry, dim):
     check_policy(entry.policy.from_theory(problem))
 
 
+@pytest.mark.parametrize("policy", CASES, ids=lambda policy: policy.name)
+def test_batches_of_the_wrong_shape_are_refused_and_change_nothing(policy):
+    memory, noise = policy.init(4), np.zeros((4, policy.noise_size))
+    before = [array.copy() for array in memory]
+    good = np.zeros((4, 5, 3))
+    if policy.name not in ("Uniform", "Oracle"):
+        for arms in (good[:1], good[:, :, :2], good[0], good[:, :0]):
+            with pytest.raises((ValueError, IndexError)):
+                policy.choose(memory, arms, noise)
+        for x, r in (
+            (good[:, 0, :2], np.zeros(4)),
+            (good[:, 0], np.zeros(3)),
+            (good[:2, 0], np.zeros(2)),
+        ):
+            with pytest.raises((ValueError, IndexError)):
+                policy.update(memory, x, r, noise)
+    for array, old in zip(memory, before):
+        np.testing.assert_array_equal(array, old)
+
+
+def test_a_strided_memory_is_refused():
+    policy = CASES[0]
+    memory = policy.init(4)
+    strided = type(memory)(*(array[::2] for array in memory))
+    with pytest.raises(ValueError, match="contiguous"):
+        policy.choose(strided, np.zeros((2, 5, 3)))
+
+
 def test_the_catalogue_is_complete():
     public = {
         value

@@ -17,7 +17,7 @@ import pytest
 from driftbandit.lab.cells import cells_of
 from driftbandit.lab.figures import draw_regret, looks
 from driftbandit.lab.page import write_report
-from driftbandit.lab.spec import parse_study
+from driftbandit.lab.spec import changed, parse_study
 from driftbandit.lab.store import Store
 from driftbandit.lab.summary import curves, finals
 from driftbandit.lab.tables import overview, panels, to_latex, to_markdown
@@ -82,7 +82,8 @@ def frame(cell):
 
 
 def fill(store, block=2, text=STUDY):
-    store.start(text, {"engine": "by <hand>", "shared_cores": True})
+    store.keep(text)
+    store.start({"engine": "by <hand>", "shared_cores": True})
     for cell in cells_of(parse_study(STUDY, "tiny"), block):
         store.add(cell, frame(cell))
     return store
@@ -160,10 +161,31 @@ def test_other_blocks_and_cells_of_an_earlier_text_change_nothing(store, tmp_pat
             np.testing.assert_allclose(mine[name].to_numpy(), theirs[name].to_numpy())
 
 
+def test_a_run_with_changed_numbers_is_what_is_shown(tmp_path):
+    store = fill(Store(tmp_path))
+    text = changed(STUDY, horizon=60)
+    store.keep(text)
+    for cell in cells_of(parse_study(text, "tiny"), 4):
+        store.add(cell, frame(cell).with_columns(pl.col("round") + 10, pl.col("regret") * 2))
+    row = line(finals(store), WORLDS[0], "DOMD-GLB")
+    assert (row["horizon"], row["mean"]) == (60, pytest.approx(2 * 107.5))
+
+
+def test_cells_under_labels_that_the_text_lacks_stay(tmp_path):
+    mixed = fill(Store(tmp_path))
+    cell = cells_of(parse_study(STUDY, "tiny"), 4)[0]
+    mixed.add(dataclasses.replace(cell, policy_label="older"), renamed(frame(cell), "older"))
+    assert finals(mixed)["policy"].unique().sort().to_list() == [*POLICIES, "older"]
+
+
+def renamed(rows, label):
+    return rows.with_columns(policy=pl.lit(label).cast(pl.Categorical))
+
+
 def test_one_seed_has_no_deviation_and_no_interval(tmp_path):
     single = Store(tmp_path)
     text = STUDY.replace("seeds = 4", "seeds = 1")
-    single.start(text, {})
+    single.keep(text)
     for cell in cells_of(parse_study(text, "single"), 1):
         single.add(cell, frame(cell))
     row = line(finals(single), WORLDS[0], EVIL)
@@ -212,7 +234,7 @@ def test_tables_mark_the_best_and_never_the_oracle(store):
     assert rows[EVIL][1].text == "72.5 [41.7, 103]"
     assert rows["DOMD-GLB"][1] == ("reference", True)
     assert rows[EVIL][2].text == "9 → 49"
-    assert rows[EVIL][3] == ("64 B", True)
+    assert rows[EVIL][3] == ("64 B", False)  # as much as the other
     assert [row[0].text for row in overview(finals(store)).rows] == POLICIES
 
 

@@ -75,7 +75,7 @@ PAIRS = {
 LINKS = {
     "Bernoulli": (Bernoulli(), naive.bernoulli()),
     "Binomial": (Binomial(3), naive.binomial(3)),
-    "Gaussian": (Gaussian(0.5, 2.0), naive.gaussian(0.5, 2.0)),
+    "Gaussian": (Gaussian(0.5, 2.0), naive.gaussian(0.5, 4.0)),  # the rivals' R is the range
     "Poisson": (Poisson(12), naive.poisson(12)),
 }
 # S = 0.15 puts the estimate outside the ball most of the time: the projections are at work

@@ -112,7 +112,8 @@ class Bandit:
         """Mean reward of every arm with an interval.
 
         By default the interval is the policy's own (the theorem's radius for `from_theory`).
-        With `level=0.95`, say, it is the Gaussian one of the curvature, whatever the bonus.
+        With `level=0.95`, say, it is a Gaussian interval around the estimate, whatever the bonus.
+        It describes a world that stands still; drift comes on top.
         """
         X = self._contexts(arms)
         with self._lock:
@@ -120,7 +121,9 @@ class Bandit:
 
     def _predict(self, X: Floats, level: float | None) -> Prediction:
         if level is not None:
-            level = validate.interval("level", level, "coverage", low=0.0, high=1.0 - 2.0**-53)
+            level = validate.number("level", level, "coverage, below 1")
+            if not 0.0 < level < 1.0:
+                raise ValueError(f"level must be between 0 and 1, such as 0.95, got {level}")
         if not hasattr(self._memory, "H"):
             raise ValueError(f"{self.policy.name} keeps no estimate to predict from: use DOMD")
         family, mean = self.policy.problem.family, X @ self.theta
@@ -130,8 +133,10 @@ class Bandit:
                 low, high = family.link.low, family.link.high
                 return Prediction(center, *np.clip([center - width, center + width], low, high))
         else:
-            deviation = np.sqrt(np.einsum("ad,da->a", X, np.linalg.solve(self.curvature, X.T)))
-            width = NormalDist().inv_cdf(0.5 + 0.5 * level) * deviation
+            deviation = self.policy.deviation(self._memory, X[None])
+            if deviation is None:
+                raise ValueError(f"{self.policy.name} has no deviation: drop level, or use DOMD")
+            width = NormalDist().inv_cdf(0.5 + 0.5 * level) * deviation[0]
         return Prediction(family.mu(mean), family.mu(mean - width), family.mu(mean + width))
 
     def forget(self, steps: float) -> None:
@@ -147,7 +152,8 @@ class Bandit:
 
     @property
     def curvature(self) -> Floats:
-        """The curvature H, (dim, dim); its inverse is the posterior covariance. Read-only view."""
+        """The matrix H, (dim, dim), whose inverse norm is the bonus: DOMD's discounted curvature, a
+        rival's design matrix. A read-only view."""
         return self._view("H")
 
     @property

@@ -115,6 +115,7 @@ def check_alone_equals_in_batch(policy: Policy) -> None:
 def check_memory_is_arrays_with_a_leading_axis(policy: Policy) -> None:
     memory: Any = policy.init(5)
     assert hasattr(memory, "_fields"), "the memory must be a NamedTuple"
+    assert "t" in memory._fields, "the memory must count rounds in an array t (n,)"
     for name, array in zip(memory._fields, memory):
         assert isinstance(array, np.ndarray), f"{name} is no array"
         assert array.shape[0] == 5, f"{name} has no leading axis of learners"

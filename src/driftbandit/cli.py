@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,18 +12,33 @@ import typer
 
 app = typer.Typer(
     help="Contextual bandits that keep up with a changing world.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
 Out = Annotated[Path | None, typer.Option("--out", help="Folder; default results/STUDY.")]
-Seeds = Annotated[int | None, typer.Option(min=1, help="Seeds instead of the study's.")]
-Horizon = Annotated[int | None, typer.Option(min=2, help="Rounds instead of the study's.")]
+Seeds = Annotated[int | None, typer.Option(min=1, max=10**6, help="Seeds instead of its own.")]
+Horizon = Annotated[
+    int | None, typer.Option(min=2, max=10**9, help="Rounds instead of the study's.")
+]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes; default one per core.")]
 Scheduler = Annotated[
     str | None, typer.Option(help='Address of a Dask scheduler, or "local" for a cluster here.')
 ]
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    context: typer.Context,
+    show: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    """Contextual bandits that keep up with a changing world."""
+    if show:
+        from driftbandit import __version__
+
+        print(__version__)
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 @app.command()
@@ -107,7 +122,7 @@ def _study(
         ran = lab.execute(study, text, lab.Store(folder), engine, progress)
     print(f"{study.name}: {ran} cells run, every other one was stored already")
     page = folder / "report" / "report.html"
-    if ran or not page.exists():
+    if ran or not page.exists() or page.stat().st_mtime < (folder / "study.toml").stat().st_mtime:
         _show(folder, None)
     else:
         print(f"The report is up to date: {page}")
@@ -139,7 +154,7 @@ def _finals(store: Any) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return ("policy", *worlds), rows
 
 
-def _table(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def _table(title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -200,6 +215,9 @@ def _cells_bar(label: str) -> Iterator[Any]:
 
 def main() -> None:
     """Entry point: errors of the caller are one line, Ctrl-C is quiet."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without ± is no reason to fail
     try:
         app()
     except (ValueError, OSError, ImportError) as error:

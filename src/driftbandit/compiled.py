@@ -14,20 +14,23 @@ from numba.extending import intrinsic
 COMPILED = not config.DISABLE_JIT
 
 
-def _drop_stale_caches() -> None:
-    """Delete cached kernels older than the newest source file of the package.
+_seen: set[str] = set()
+
+
+def _drop_stale_caches(folder: str) -> None:
+    """Delete cached kernels in a folder that are older than the newest source file of the package.
 
     numba notices when a kernel's own file changes, not when that of a kernel it calls does.
     """
-    package = Path(__file__).parent
-    newest = max(source.stat().st_mtime for source in package.rglob("*.py"))
-    for index in package.rglob("__pycache__/*.nbi"):
+    if not folder or folder in _seen:
+        return
+    _seen.add(folder)
+    newest = max(source.stat().st_mtime for source in Path(__file__).parent.rglob("*.py"))
+    for index in Path(folder).glob("*.nbi"):
         with suppress(OSError):  # another process may be at it, or the folder read-only
             if index.stat().st_mtime < newest:
                 index.unlink()
 
-
-_drop_stale_caches()
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,6 +42,8 @@ def kernel(function: F) -> F:
     mean the same with NUMBA_DISABLE_JIT=1.
     """
     compiled: F = njit(cache=True, error_model="numpy")(function)
+    if COMPILED:
+        _drop_stale_caches(compiled.stats.cache_path)  # type: ignore[attr-defined]
     return compiled
 
 

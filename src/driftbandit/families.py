@@ -27,6 +27,11 @@ class Family(Recipe):
         raise NotImplementedError
 
     @property
+    def range(self) -> float:
+        """Largest less smallest reward: R for rewards in [0, R], twice the bound for Gaussian."""
+        return self.link.high - self.link.low
+
+    @property
     def self_concordance(self) -> float:
         """M with |mu''| <= M mu'; Proposition 1 gives M = R for rewards in [0, R]."""
         return self.R
@@ -207,6 +212,11 @@ class Poisson(Family):
     @property
     def R(self) -> float:
         return float(self.bound)
+
+    @property
+    def range(self) -> float:
+        """Largest less smallest reward: R for rewards in [0, R], twice the bound for Gaussian."""
+        return self.link.high - self.link.low
 
     @property
     def self_concordance(self) -> float:

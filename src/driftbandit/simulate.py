@@ -169,6 +169,11 @@ def simulate(
             f"the policy works in dimension {policy.problem.dim}, the environment in "
             f"{environment.dim}: build the policy with problem=environment.problem"
         )
+    if policy.problem.family != environment.family:
+        raise ValueError(
+            f"the policy expects {policy.problem.family!r} rewards, the environment gives "
+            f"{environment.family!r}: build the policy with problem=environment.problem"
+        )
     with rounds_bar(policy.name, environment.horizon, progress) as advance:
         return _play(policy, environment, seeds, advance, watch)
 
@@ -182,7 +187,10 @@ def _seeds(seeds: Any) -> tuple[int, ...]:
         raise ValueError(
             f"seeds must be at least one whole number, as range(20), got {show(seeds)}"
         )
-    return tuple(validate.count("seed", seed, "of the tapes", least=0) for seed in found)
+    clean = tuple(validate.count("seed", seed, "of the tapes", least=0) for seed in found)
+    if len(set(clean)) < len(clean):
+        raise ValueError("the same seed twice is the same run twice: pass different seeds")
+    return clean
 
 
 def _play(

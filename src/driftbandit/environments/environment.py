@@ -75,7 +75,7 @@ class Environment(Recipe):
     @property
     def path_length(self) -> float:
         """Largest possible P_T."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must say its largest path_length")
 
     @property
     def change_points(self) -> int | None:
@@ -110,6 +110,11 @@ class Environment(Recipe):
     def blocks(self, seeds: Sequence[int], size: int) -> Iterator[Block]:
         """The whole horizon in blocks of at most `size` rounds; the split changes no number."""
         paths = np.stack([self.path(seed) for seed in seeds], axis=1)
+        if paths.shape != (self.horizon, len(seeds), self.dim):
+            raise ValueError(
+                f"{self.name}._path must give ({self.horizon}, {self.dim}) parameters, got "
+                f"{(len(paths), *paths.shape[2:])}"
+            )
         streams = [self.arms.stream(seed, self.dim) for seed in seeds]
         lucks = [tape(seed, REWARDS) for seed in seeds]
         for start in range(0, self.horizon, size):

@@ -47,7 +47,7 @@ def cells_of(study: Study, block: int) -> list[Cell]:
         for policy_label, policy, options in study.contenders(world):
             swept = {f"environment.{k}": v for k, v in world_options.items()}
             swept |= {f"policy.{k}": v for k, v in options.items()}
-            recipes = [_json(recipe) for recipe in (world.to_dict(), policy.to_dict(), swept)]
+            recipes = _json(world.to_dict()), _json(policy.to_dict()), _json(swept)
             for seeds in blocks:
                 cell = Cell(world_label, policy_label, *recipes, seeds, study.points)
                 found[cell.key] = cell

@@ -66,11 +66,12 @@ def run_cells(
     missing = [cell for cell in cells if not store.has(cell)]
     done = len(cells) - len(missing)
     progress(done, len(cells))
+    store.keep(text)
     if not missing:
         return 0
     workers, cores = engine.pool_size(len(missing)), os.cpu_count() or 1
     facts = {"study": name, "cells": len(missing), "engine": engine.scheduler or "processes"}
-    store.start(text, facts | {"workers": workers, "shared_cores": workers > cores})
+    store.start(facts | {"workers": workers, "shared_cores": workers > cores})
     warm(missing)
     for cell, frame in results_of(missing, workers, engine.scheduler):
         store.add(cell, frame)
@@ -102,14 +103,19 @@ def tune(
     return {min(rivals, key=lambda v: rivals[v]) for rivals in totals.values()}, ran
 
 
+_warm: set[tuple[str, str]] = set()  # kinds of cells whose kernels this process has loaded
+
+
 def warm(cells: list[Cell]) -> None:
-    """Compile what the workers will load from the cache: compiling in several at once races."""
-    seen = set()
+    """Load the kernels of these cells, so that nobody's first round pays for it.
+
+    The parent does it before there are workers: compiling the same kernel in several races.
+    """
     for cell in cells:
         policy, world = json.loads(cell.policy), json.loads(cell.environment)
         kind = policy["type"], world["family"]["type"]
-        if kind not in seen:
-            seen.add(kind)
+        if kind not in _warm:
+            _warm.add(kind)
             short = world | {"horizon": min(world["horizon"], 3)}
             if short.get("jumps", 0) >= short["horizon"]:
                 short["jumps"] = 0
@@ -181,4 +187,5 @@ def run_pinned(cell: Cell) -> pl.DataFrame:
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
+        warm([cell])
         return run_cell(cell)

@@ -77,12 +77,13 @@ def _figure(curves: pl.DataFrame) -> Any:
 
 def _draw_panel(pair: Any, part: pl.DataFrame, styles: dict[str, Look]) -> None:
     above, below = pair
+    alpha = min(0.15, 1.5 / len(styles))
     for policy in part.partition_by("policy", maintain_order=True):
         t, mean = policy["round"].to_numpy(), policy["regret"].to_numpy()
         spread = policy["deviation"].fill_null(0.0).to_numpy()
-        style = _line(styles[policy["policy"][0]])
+        style = _line(styles[policy["policy"][0]]) | {"marker": "." if len(t) < 5 else ""}
         above.plot(t, mean, lw=1.4, **style)
-        above.fill_between(t, mean - spread, mean + spread, color=style["color"], alpha=0.15, lw=0)
+        above.fill_between(t, mean - spread, mean + spread, color=style["color"], alpha=alpha, lw=0)
         below.plot(*_smooth(t, policy["cost_us"].to_numpy()), lw=1.0, **style)
     above.set_title(_plain(part["environment"][0]))
     above.set_ylim(bottom=0)

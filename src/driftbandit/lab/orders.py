@@ -8,9 +8,9 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from driftbandit.lab.store import Store
+from driftbandit.lab.summary import finals
 
 # Exponents of DOMD-GLB's theorems, by environment and swept quantity.
 THEOREMS = {
@@ -38,14 +38,15 @@ class Order(NamedTuple):
 
 def fit_orders(store: Store) -> list[Order]:
     """A slope for every policy and every numeric quantity that takes three values or more."""
-    finals = _finals(store)
+    lines = finals(store).to_dicts()
+    means = {(str(row["environment"]), str(row["policy"])): row["mean"] for row in lines}
     groups: dict[tuple[str, str, str, str], dict[float, float]] = defaultdict(dict)
     for cell in {json.dumps(c, sort_keys=True): c for c in store.descriptions()}.values():
         world, swept = json.loads(cell["environment"]), json.loads(cell["swept"])
-        regret = finals[cell["environment_label"], cell["policy_label"]]
+        regret = means.get((cell["environment_label"], cell["policy_label"]))
         numbers = {k[12:]: v for k, v in swept.items() if k.startswith("environment.")}
         for quantity, value in numbers.items():
-            if isinstance(value, (int, float)) and value > 0:
+            if regret is not None and isinstance(value, (int, float)) and value > 0:
                 others = str(sorted((k, str(v)) for k, v in world.items() if k != quantity))
                 groups[cell["policy_label"], world["type"], quantity, others][float(value)] = regret
     return [
@@ -53,13 +54,6 @@ def fit_orders(store: Store) -> list[Order]:
         for (policy, kind, quantity, _), points in sorted(groups.items())
         if len(points) >= 3 and min(points.values()) > 0
     ]
-
-
-def _finals(store: Store) -> dict[tuple[str, str], float]:
-    last = pl.col("round") == pl.col("round").max().over("environment", "policy")
-    frame = store.scan().select("environment", "policy", "round", "regret").filter(last)
-    means = frame.group_by("environment", "policy").agg(pl.col("regret").mean()).collect()
-    return {(row["environment"], row["policy"]): row["regret"] for row in means.to_dicts()}
 
 
 def _fit(policy: str, kind: str, quantity: str, points: dict[float, float]) -> Order:

@@ -58,12 +58,12 @@ figure { margin: 1rem 0 0; min-width: 0; }
 figcaption { display: flex; flex-wrap: wrap; gap: .4rem; align-items: center; font-size: .95rem; }
 figcaption span { flex: 1 1 14rem; }
 .chart { height: 19rem; }
-.chart[data-column=regret] { height: 27rem; }
+.chart[data-column=regret] { height: max(27rem, var(--policies) * 1.2rem + 6rem); }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr));
   gap: 0 1.5rem; }
 .scroll { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; color: var(--faint); padding-bottom: .3rem; }
+caption { text-align: left; white-space: nowrap; color: var(--faint); padding-bottom: .3rem; }
 th, td { padding: .25rem .7rem; text-align: right; white-space: nowrap;
   border-bottom: 1px solid var(--line); }
 thead th { white-space: normal; vertical-align: bottom; min-width: 5rem; }
@@ -94,7 +94,8 @@ function traces(chart) {
   const world = data.worlds[chart.dataset.world], column = chart.dataset.column;
   return world.series.flatMap(series => {
     const policy = data.policies[series.policy], y = series[column];
-    const common = { x: world.t, meta: series.policy, mode: "lines", legendgroup: policy.slug,
+    const common = { x: world.t, meta: series.policy, legendgroup: policy.slug,
+      mode: world.t.length < 5 ? "lines+markers" : "lines",
       visible: boxes[series.policy].checked ? true : "legendonly", name: safe(policy.label) };
     const line = { ...common, y, connectgaps: true,
       line: { color: ink(policy), dash: policy.dash, width: 2 } };
@@ -111,8 +112,15 @@ function band(common, policy, series, chart) {
   return { ...common, x: [...known, ...back].map(k => common.x[k]),
     y: [...known.map(k => series.regret[k] + spread(k)),
       ...back.map(k => Math.max(series.regret[k] - spread(k), least(k)))],
-    fill: "toself", fillcolor: ink(policy), opacity: 0.14, line: { width: 0 },
-    hoverinfo: "skip", showlegend: false };
+    fill: "toself", fillcolor: ink(policy), opacity: Math.min(0.14, 1.4 / data.policies.length),
+    mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false };
+}
+
+function decades(chart) {
+  const column = chart.dataset.column, all = data.worlds[chart.dataset.world].series;
+  const values = all.flatMap(series => series[column] ?? []).filter(value => value > 0);
+  const [low, high] = values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [1e300, 0]);
+  return values.length ? Math.log10(high / low) : 0;
 }
 
 function layout(chart) {
@@ -120,12 +128,15 @@ function layout(chart) {
   const faintInk = getComputedStyle(document.querySelector("figcaption")).color;
   const axis = (type, title) => ({ type, title: { text: title }, gridcolor: faint,
     linecolor: faint, zerolinecolor: faint, automargin: true, nticks: 7 });
+  const yaxis = axis(chart.dataset.y, chart.dataset.title);
+  if (yaxis.type === "log") yaxis.dtick = decades(chart) > 2 ? 1 : "D2";
   return { xaxis: { ...axis(chart.dataset.x, "round t"), unifiedhovertitle: { text: "t = %{x}" } },
-    yaxis: { ...axis(chart.dataset.y, chart.dataset.title), rangemode: "tozero" },
+    yaxis: { ...yaxis, rangemode: "tozero" },
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: style.color, family: "system-ui, sans-serif", size: 12 },
     hovermode: "x unified", dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
-    hoverlabel: { bgcolor: style.backgroundColor, font: { color: style.color }, namelength: -1 },
+    hoverlabel: { bgcolor: style.backgroundColor, namelength: -1,
+      font: { color: style.color, size: 11 } },
     showlegend: chart.dataset.column === "regret" && chart.clientWidth > 700,
     legend: { tracegroupgap: 0, font: { size: 11 } }, margin: { l: 60, r: 15, t: 30, b: 45 },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: faintInk,
@@ -224,7 +235,8 @@ def _page(store: Store, tables: list[Table], per_world: list[Table], lines: pl.D
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{title}</title><style>{STYLE}</style></head><body>",
             f'<header><h1>{title}</h1><button type="button" id="theme">Light / dark</button>',
-            f"{_contents(per_world, bool(summary))}</header><main>{_toggles(data['policies'])}",
+            f"{_contents(per_world, bool(summary))}</header>",
+            f'<main style="--policies: {len(data["policies"])}">{_toggles(data["policies"])}',
             f"{summary}{sections}{_origin(store)}</main>",
             f'<script type="application/json" id="data">{encoded}</script>',
             f"<script>{get_plotlyjs()}</script><script>{SCRIPT}</script></body></html>",

@@ -31,10 +31,16 @@ class Store:
         self.folder = Path(folder)
         self.cells = self.folder / "cells"
 
-    def start(self, text: str, facts: dict[str, Any]) -> None:
-        """Note that a run begins: the study's text and the provenance."""
+    def keep(self, text: str) -> None:
+        """Note what the study is now; what is shown is what this text asks for."""
+        path = self.folder / "study.toml"
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            self.cells.mkdir(parents=True, exist_ok=True)
+            _write(path, text.encode())
+
+    def start(self, facts: dict[str, Any]) -> None:
+        """Note that a run begins: its provenance."""
         self.cells.mkdir(parents=True, exist_ok=True)
-        _write(self.folder / "study.toml", text.encode())
         with (self.folder / "runs.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(provenance() | facts) + "\n")
 

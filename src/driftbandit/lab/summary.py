@@ -117,7 +117,7 @@ def _scan(shares: dict[Path, list[int]], cells: dict[Path, Cell]) -> pl.LazyFram
 
 
 def stored_study(store: Store) -> Study | None:
-    """The study as it was run, unless its text is gone or no longer valid."""
+    """The study as it was last run, unless its text is gone or no longer valid."""
     try:
         text = (store.folder / "study.toml").read_text(encoding="utf-8")
         return parse_study(text, "study.toml")
@@ -133,14 +133,23 @@ def _current(store: Store, planned: list[Cell]) -> dict[Path, Cell]:
         stored[path] = Cell(**(facts | {"seeds": tuple(facts["seeds"])}))
     if not stored:
         raise ValueError(f"{store.folder} holds no results: run a study into it first")
+    now = {path: cell for path, cell in stored.items() if path.stem == cell.key}
     wanted = {_what(cell) for cell in planned}
-    found = {p: c for p, c in stored.items() if _what(c) in wanted and p.stem == c.key}
-    return dict(sorted((found or stored).items(), key=lambda item: _what(item[1])))
+    if wanted.isdisjoint(_what(cell) for cell in now.values()):
+        return _sorted(stored)
+    named = {what[:2] for what in wanted}  # other labels were asked for at some time: they stay
+    return _sorted(
+        {p: c for p, c in now.items() if _what(c) in wanted or _what(c)[:2] not in named}
+    )
 
 
 def _what(cell: Cell) -> tuple[str, str, str, str, int]:
     labels = cell.environment_label, cell.policy_label
     return *labels, cell.environment, cell.policy, cell.points
+
+
+def _sorted(cells: dict[Path, Cell]) -> dict[Path, Cell]:
+    return dict(sorted(cells.items(), key=lambda item: _what(item[1])))
 
 
 def _check_labels(cells: list[Cell]) -> None:

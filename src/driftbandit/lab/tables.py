@@ -23,6 +23,7 @@ TEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "µ": r"\textmu{}",
     "–": "--",
     "−": "$-$",
+    "\N{NO-BREAK SPACE}": "~",
 }
 
 
@@ -69,7 +70,7 @@ def panels(finals: pl.DataFrame) -> list[Table]:
 def _panel(world: str, lines: list[dict[str, Any]]) -> Table:
     columns: list[tuple[str, Callable[..., str], Callable[..., Any]]] = [
         ("regret", _regret, lambda line: line["mean"]),
-        (f"difference to {lines[0]['reference']} [95 %]", _difference, _gap),
+        (f"difference to {lines[0]['reference']} [95\N{NO-BREAK SPACE}%]", _difference, _gap),
         ("µs per round, early → late", _cost, lambda line: line["late_us"]),
         ("memory", _memory, lambda line: line["bytes"]),
         ("tracking error", lambda line: number(line["error"]), lambda line: line["error"]),
@@ -93,10 +94,11 @@ def _of(lines: list[dict[str, Any]], world: str) -> list[dict[str, Any]]:
 
 
 def _best(lines: list[dict[str, Any]], value: Callable[..., Any]) -> set[str]:
-    """The policies with the smallest value."""
+    """The policies with the smallest value, unless all have it."""
     values = {line["policy"]: value(line) for line in lines if line["policy"] not in YARDSTICKS}
     known = {policy: amount for policy, amount in values.items() if amount is not None}
-    return {policy for policy, amount in known.items() if amount == min(known.values())}
+    lowest = {policy for policy, amount in known.items() if amount == min(known.values())}
+    return lowest if len(lowest) < len(known) else set()
 
 
 def number(value: float | None) -> str:

@@ -22,7 +22,7 @@ from driftbandit.linalg import (
     whiten,
 )
 from driftbandit.links import Link, dmu, mu, possible
-from driftbandit.policies.index import check_exploration, thompson
+from driftbandit.policies.index import check_exploration, index_scores, thompson
 from driftbandit.policies.policy import Floats, Ints, Policy, Scores, Single
 from driftbandit.problem import Problem
 from driftbandit.theory import Radius, beta
@@ -227,9 +227,10 @@ class DOMD(Policy):
     | `delta`, `scale` | delta | or: `scale` times the theorem's radius beta_t(delta) |
     | `exploration` | | "ucb", or "thompson": sample theta instead of adding a bonus |
 
-    The plain constructor is the practical preset (lambda = 1, half-life 200 rounds, one
-    deviation). `DOMD.from_theory(problem)` has the theorem's eta, lambda, gamma and radius,
-    which are proven and far more cautious.
+    The plain constructor is the practical preset: lambda = 1, half-life 200 rounds, one deviation,
+    and eta = 1 + S, the theorem's with self-concordance constant 1, which is valid for all
+    families here and does not depend on how large a reward may be. `DOMD.from_theory(problem)` has
+    the theorem's eta, lambda, gamma and radius, which are proven and far more cautious.
 
     >>> problem = Problem(dim=5, radius=1.0, horizon=5000, path_length=6.28)
     >>> DOMD(problem=problem, half_life=500).discount == 2 ** (-1 / 500)
@@ -255,7 +256,7 @@ class DOMD(Policy):
         check_exploration(self.exploration)
         self._set(discount=self._resolve_discount(half_life))
         self._resolve_bonus()
-        step = theory.eta(self.problem) if self.step is None else self.step
+        step = 1.0 + self.problem.S if self.step is None else self.step
         lam = self.regularization
         self._set(
             step=validate.positive("step", step, "eta, the mirror-descent step"),
@@ -365,21 +366,21 @@ class DOMD(Policy):
         return Memory(theta=np.zeros((n, d)), H=H, t=np.zeros(n, dtype=np.int64))
 
     def scores(self, memory: Memory, arms: Floats) -> Scores:
-        arms = np.ascontiguousarray(arms, dtype=float)
+        arms = self._arms(memory, arms)
         mean, bonus = np.empty(arms.shape[:2]), np.empty(arms.shape[:2])
         _score_all(self._packed, memory, arms, mean, bonus)
         return Scores(mean, bonus, mean + bonus)
 
     def choose(self, memory: Memory, arms: Floats, noise: Floats | None = None) -> Ints:
+        arms = self._arms(memory, arms)
         if self.exploration == "thompson":
             return thompson(memory.theta, memory.H, self.width(memory), arms, noise)
-        arms = np.ascontiguousarray(arms, dtype=float)
         out = np.empty(len(arms), dtype=np.int64)
         _choose_all(self._packed, memory, arms, self._work(), out)
         return out
 
     def update(self, memory: Memory, x: Floats, r: Floats, noise: Floats | None = None) -> Memory:
-        x, r = np.ascontiguousarray(x, dtype=float), np.ascontiguousarray(r, dtype=float)
+        x, r = self._played(memory, x, r)
         _learn_all(self._packed, memory, x, r, self._work())
         return memory
 
@@ -408,6 +409,13 @@ class DOMD(Policy):
         symmetric = np.array_equal(memory.H, np.swapaxes(memory.H, 1, 2))
         floor = np.linalg.eigvalsh(memory.H)[:, 0] >= self._params.lam * (1.0 - 1e-6)
         return bool(inside.all() and symmetric and floor.all())
+
+    def deviation(self, memory: Memory, arms: Floats) -> Floats:
+        """||x||_{H^-1}, widened by sqrt(eta/2): a step of eta > 2 overreacts to every reward."""
+        arms = self._arms(memory, arms)
+        link, step = self.problem.family.link, self._params.eta
+        width = np.full(len(memory.t), math.sqrt(max(1.0, step / 2.0)))
+        return index_scores(link, True, memory.theta, memory.H, width, arms).bonus
 
     def forget(self, memory: Memory, steps: float) -> Memory:
         for H in memory.H:

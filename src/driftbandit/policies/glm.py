@@ -361,7 +361,7 @@ class SCBPWWeightUCB(SCBWeightUCB):
             self.problem,
             lam=self.regularization,
             gamma=self.discount,
-            delta=self.delta,
+            delta=self._delta,
             horizon=self._horizon(),
         )
 

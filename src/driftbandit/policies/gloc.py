@@ -80,7 +80,7 @@ class GLOC(IndexPolicy):
         return np.asarray(self.scale * width)
 
     def update(self, memory: Online, x: Floats, r: Floats, noise: Floats | None = None) -> Online:
-        x, r = np.ascontiguousarray(x, dtype=float), np.ascontiguousarray(r, dtype=float)
+        x, r = self._played(memory, x, r)
         problem = self.problem
         _learn_all(problem.family.link, problem.c_mu, problem.radius, memory, x, r)
         return memory

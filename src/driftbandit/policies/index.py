@@ -65,7 +65,6 @@ def index_scores(
     link: Link, linear: bool, theta: Floats, H: Floats, width: Floats, arms: Floats
 ) -> Scores:
     """mu(x'theta), or x'theta if `linear`, and width ||x||_{H^-1}, for arms (n, N, d)."""
-    arms = np.ascontiguousarray(arms, dtype=float)
     mean, bonus = np.empty(arms.shape[:2]), np.empty(arms.shape[:2])
     _score_all(link, linear, theta, H, np.array(width, dtype=float), arms, mean, bonus)
     return Scores(mean, bonus, mean + bonus)
@@ -145,11 +144,13 @@ class IndexPolicy(Policy):
         raise NotImplementedError
 
     def scores(self, memory: Any, arms: Floats) -> Scores:
+        arms = self._arms(memory, arms)
         link, width = self.problem.family.link, self.width(memory)
         return index_scores(link, self.linear, memory.theta, memory.H, width, arms)
 
     def choose(self, memory: Any, arms: Floats, noise: Floats | None = None) -> Ints:
         if self.exploration == "thompson":
+            arms = self._arms(memory, arms)
             slope = 1.0 if self.linear else self.problem.k_mu
             return thompson(memory.theta, memory.H, self.width(memory) / slope, arms, noise)
         return super().choose(memory, arms)

@@ -221,9 +221,9 @@ class Likelihood(IndexPolicy):
         return t  # only BVD-GLM-UCB looks at it
 
     def update(self, memory: History, x: Floats, r: Floats, noise: Floats | None = None) -> History:
+        x, r = self._played(memory, x, r)
         if self.growing and memory.size.max() == memory.r.shape[1]:
             memory = memory._replace(X=_doubled(memory.X), r=_doubled(memory.r))
-        x, r = np.ascontiguousarray(x, dtype=float), np.ascontiguousarray(r, dtype=float)
         _learn_all(
             self._rule, memory, x, r, self._set_radius(np.asarray(memory.t + 2.0, dtype=float))
         )

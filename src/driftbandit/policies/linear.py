@@ -86,6 +86,10 @@ class LinUCB(IndexPolicy):
         return "LinUCB"
 
     @property
+    def on_reward_scale(self) -> bool:
+        return True
+
+    @property
     def _gamma(self) -> float:
         return float(getattr(self, "discount", 1.0))
 
@@ -116,7 +120,7 @@ class LinUCB(IndexPolicy):
         return np.broadcast_to(self.scale * self.coefficient(memory.t + 1.0), len(memory.t))
 
     def update(self, memory: Moments, x: Floats, r: Floats, noise: Floats | None = None) -> Moments:
-        x, r = np.ascontiguousarray(x, dtype=float), np.ascontiguousarray(r, dtype=float)
+        x, r = self._played(memory, x, r)
         _learn_all(memory, x, r, self._gamma, self._lam, self.sandwich)
         return memory
 

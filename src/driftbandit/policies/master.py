@@ -75,7 +75,10 @@ class MASTER(Policy):
         cls._check_problem(problem)
         passed = {k: v for k, v in overrides.items() if k in ("scale", "regularization", "delta")}
         overrides = {k: v for k, v in overrides.items() if k not in ("scale", "regularization")}
-        base = overrides.pop("base", None) or GLMUCB.from_theory(problem, **passed)
+        base = overrides.pop("base", None)
+        if base is not None and set(passed) - {"delta"}:
+            raise ValueError("scale and regularization belong to the base: give it them itself")
+        base = base or GLMUCB.from_theory(problem, **passed)
         return cls(problem=problem, base=base, **overrides)
 
     @property
@@ -141,7 +144,7 @@ class MASTER(Policy):
     def choose(self, memory: Any, arms: Floats, noise: Floats | None = None) -> Ints:
         if noise is None:
             raise ValueError(f"MASTER tosses coins: pass standard normals (n, {self.noise_size})")
-        out = np.empty(len(memory.t), dtype=np.int64)
+        arms, out = self._arms(memory, arms), np.empty(len(memory.t), dtype=np.int64)
         for i in range(len(out)):
             _, new, m = self._plan(memory, i, noise[i])
             learner = self._instance(memory, i, m, new)
@@ -151,6 +154,7 @@ class MASTER(Policy):
     def update(self, memory: Any, x: Floats, r: Floats, noise: Floats | None = None) -> Any:
         if noise is None:
             raise ValueError("MASTER needs the noise of the decision again: pass it to update")
+        x, r = self._played(memory, x, r)
         for i in range(len(memory.t)):
             memory = self._learn(memory, i, x[i : i + 1], r[i : i + 1], noise[i : i + 1])
         return memory
@@ -163,7 +167,7 @@ class MASTER(Policy):
             memory.gain[i, k] = 0.0
         memory.start[i] = start
         learner = self._instance(memory, i, m, [])
-        reward, value = r[0] / self.problem.family.R, self._optimism(learner, x)
+        reward, value = self._share(r[0]), self._optimism(learner, x)
         memory = self._put(memory, i, m, self.base.update(learner, x, r, noise[:, COINS:]))
         memory.gain[i, start >= 0] += reward
         memory.low[i] = min(memory.low[i], value)
@@ -178,10 +182,15 @@ class MASTER(Policy):
         return memory
 
     def _optimism(self, learner: Any, x: Floats) -> float:
-        """The optimistic value of the arm played, the largest of all, as a share of R in [0, 1]."""
+        """The optimistic value of the arm played, the largest of all, as a share of the range."""
         upper = self.base.scores(learner, x[None]).upper[0, 0]
         value = upper if self.base.on_reward_scale else self.problem.family.mu(upper)
-        return float(np.clip(value / self.problem.family.R, 0.0, 1.0))
+        return min(1.0, max(0.0, self._share(value)))
+
+    def _share(self, reward: float) -> float:
+        """A reward as a share of the range."""
+        family = self.problem.family
+        return float((reward - family.link.low) / family.range)
 
     def _alarm(self, memory: Any, i: int) -> bool:
         """Test 1 for every instance that ends now, test 2 for the block so far."""

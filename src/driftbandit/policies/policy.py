@@ -122,6 +122,41 @@ class Policy(Recipe):
         """Whether a memory could have come from this policy; guards what is read from files."""
         return all(bool(np.isfinite(a).all()) for a in memory) and bool((memory.t >= 0).all())
 
+    def deviation(self, memory: Any, arms: Floats) -> Floats | None:
+        """Standard deviation of x'theta for every arm, (n, N), where the policy has an estimate of
+        it; None where its metric is a design matrix and says nothing of the noise."""
+        return None
+
+    def _arms(self, memory: Any, arms: Floats) -> Floats:
+        """arms as compiled code takes them: one (N, d) set per learner."""
+        n, d = len(memory.t), self.problem.dim
+        clean = np.ascontiguousarray(arms, dtype=np.float64)
+        if clean.ndim != 3 or clean.shape[0] != n or clean.shape[1] < 1 or clean.shape[2] != d:
+            raise ValueError(
+                f"arms must have shape ({n}, N >= 1, {d}), a set per learner, got {np.shape(arms)}"
+            )
+        self._check_layout(memory)
+        return clean
+
+    def _played(self, memory: Any, x: Floats, r: Floats) -> tuple[Floats, Floats]:
+        """x and r as compiled code takes them: a context and a reward per learner."""
+        n, d = len(memory.t), self.problem.dim
+        contexts = np.ascontiguousarray(x, dtype=np.float64)
+        rewards = np.ascontiguousarray(r, dtype=np.float64)
+        if contexts.shape != (n, d) or rewards.shape != (n,):
+            raise ValueError(
+                f"x and r must have shapes ({n}, {d}) and ({n},), one row per learner, got "
+                f"{np.shape(x)} and {np.shape(r)}"
+            )
+        self._check_layout(memory)
+        return contexts, rewards
+
+    @staticmethod
+    def _check_layout(memory: Any) -> None:
+        for array in memory:
+            if not array.flags.c_contiguous:
+                raise ValueError("the memory's arrays must be contiguous: pass copies, not strides")
+
     def forget(self, memory: Any, steps: float) -> Any:
         """The memory as it would be after `steps` rounds without data."""
         raise ValueError(f"{self.name} has no way to age its memory without data")

@@ -165,6 +165,8 @@ def elliptical_potential(problem: Problem, gamma: float, lam: float) -> float:
 
 def _exploration(problem: Problem, gamma: float, delta: float) -> float:
     """2 k beta_T sqrt(T * potential), the term both bounds share; it needs gamma < 1."""
+    if not 0.0 < gamma < 1.0 or not 0.0 < delta <= 1.0:
+        raise ValueError(f"the bound needs 0 < gamma < 1 and 0 < delta <= 1, got {gamma}, {delta}")
     T, regularization = problem.known("horizon", "the regret bound"), lam(problem)
     radius = domd_radius(problem, gamma=gamma, lam=regularization, eta=eta(problem), delta=delta)
     potential = elliptical_potential(problem, gamma, regularization)
@@ -179,8 +181,9 @@ def regret_bound_drifting(problem: Problem, *, gamma: float | None = None, delta
     T = problem.known("horizon", "the regret bound")
     gamma = clip_discount(forgetting_drifting(problem), T) if gamma is None else gamma
     k, P = problem.k_mu, path_length(problem, "the regret bound")
+    exploration = _exploration(problem, gamma, delta)
     drift = 4.0 * k * iota(problem) * P / math.sqrt(lam(problem)) / (1.0 - gamma) ** 1.5
-    return 2.0 * k * problem.S + _exploration(problem, gamma, delta) + drift
+    return 2.0 * k * problem.S + exploration + drift
 
 
 def regret_bound_piecewise(problem: Problem, *, gamma: float | None = None, delta: float) -> float:
@@ -193,11 +196,12 @@ def regret_bound_piecewise(problem: Problem, *, gamma: float | None = None, delt
     T, G = problem.known("horizon", "the regret bound"), problem.known("change_points", "the bound")
     gamma = clip_discount(forgetting_piecewise(problem), T) if gamma is None else gamma
     k, R = problem.k_mu, problem.family.R
+    exploration = _exploration(problem, gamma, delta)
     tail = 8.0 * problem.S * k * iota(problem) / math.sqrt(lam(problem)) / (1.0 - gamma) ** 1.5
     rate = -0.5 * math.log(gamma)
     root = max(1.0, math.log(max(tail * rate / R, 1e-300)) / rate)
     change = min(R * D + tail * math.exp(-rate * D) for D in (math.floor(root), math.ceil(root)))
-    return R + _exploration(problem, gamma, delta) + G * change
+    return R + exploration + G * change
 
 
 def glb_omd_lam(problem: Problem) -> float:

@@ -1,8 +1,8 @@
 """Radii and tunings of the rivals, as published; t counts the round about to be played.
 
 Where papers disagree about letters: `ridge` multiplies theta in the score equation and `reg`
-multiplies I in the design matrix, reg = ridge / c_mu. Rewards in [0, R] are R/2-sub-Gaussian.
-Contexts have norm at most 1 here (S = radius * context_norm).
+multiplies I in the design matrix, reg = ridge / c_mu. The sub-Gaussian constant is half the range
+of the rewards. Contexts have norm at most 1 here (S = radius * context_norm).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def geometric(gamma: float, n: Any) -> Any:
 
 
 def sub_gaussian(problem: Problem) -> float:
-    """R / 2 (Hoeffding)."""
-    return problem.family.R / 2.0
+    """Half the range of the rewards (Hoeffding): R / 2 for rewards in [0, R]."""
+    return problem.family.range / 2.0
 
 
 def noise_radius(problem: Problem, *, delta: float, mass: Any) -> Any:
@@ -43,8 +43,8 @@ def bernstein_radius(
     problem: Problem, *, ridge: float, log_term: float, mass: Any, g: float
 ) -> Any:
     """sqrt(ridge)/(2m) + (2m/sqrt(ridge)) (log + d log 2) + (d m/sqrt(ridge)) log(1 + mass/d): the
-    self-normalised tail for noise whose variance is the slope; m = R / g."""
-    root, m, d = math.sqrt(ridge), problem.family.R / g, problem.dim
+    self-normalised tail for noise whose variance is the slope; m = range / g."""
+    root, m, d = math.sqrt(ridge), problem.family.range / g, problem.dim
     steady = root / (2.0 * m) + (2.0 * m / root) * (log_term + d * math.log(2.0))
     return steady + (d * m / root) * np.log1p(mass / d)
 
@@ -134,7 +134,7 @@ def sc_inside(problem: Problem, rho: Any, *, lam: float) -> Any:
 def sc_d_widened(problem: Problem, *, lam: float, gamma: float, horizon: float) -> float:
     """S + (2 S k + m)/(T lam (1 - gamma)): the ball as old data see it."""
     k, _, g = curvatures(problem, per_dispersion=True)
-    stale = 2.0 * problem.S * k + problem.family.R / g
+    stale = 2.0 * problem.S * k + problem.family.range / g
     return problem.S + stale / (horizon * lam * max(1.0 - gamma, 1.0 / horizon))
 
 
@@ -184,7 +184,7 @@ def scb_pw_rho(
     k, c, g = curvatures(problem, per_dispersion=True)
     forgotten = max(1.0 - gamma, 1.0 / horizon)
     mass = (1.0 - horizon**-2.0) / max(1.0 - gamma**2, 1.0 / horizon)
-    stale = (2.0 * problem.S * k + problem.family.R / g) / math.sqrt(lam * c)
+    stale = (2.0 * problem.S * k + problem.family.range / g) / math.sqrt(lam * c)
     return float(scb_beta(problem, mass, lam=lam, delta=delta)) + stale / (horizon * forgotten)
 
 
