@@ -6,6 +6,7 @@ rows with its peak memory. Exit status 1 if a figure is missed.
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
 import subprocess
@@ -59,9 +60,14 @@ def large_store(folder: Path, rows: int = 10_000_000, cells: int = 200) -> None:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", help="keep the results of reproduce in this new folder")
+    kept = parser.parse_args().out
+    if kept and Path(kept).exists():
+        parser.error(f"{kept} exists: a resumed run would measure nothing")
     figures = []
     with tempfile.TemporaryDirectory() as folder:
-        out = ["--out", f"{folder}/paper"]
+        out = ["--out", kept or f"{folder}/paper"]
         seconds([*CLI, "reproduce", "--out", f"{folder}/warm", "--horizon", "60", "--seeds", "2"])
         minutes = seconds([*CLI, "reproduce", *out]) / 60
         figures.append(("reproduce at full size, minutes", minutes, 12.0))

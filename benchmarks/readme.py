@@ -14,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
+STUDIES = ("paper-figure", "regret-orders", "coverage", "sensitivity", "scaling-in-time")
 PAGES = ("README.md", "docs/reproduced.md")
 
 
@@ -22,10 +23,8 @@ def collect(results: Path) -> None:
     from driftbandit.lab import Store, finals, fit_orders
     from driftbandit.lab.orders import orders_table
 
-    for folder in sorted(results.iterdir()):
-        if (folder / "cells").is_dir():
-            name = folder.name
-            finals(Store(folder)).write_csv(RESULTS / f"{name}.csv", float_precision=4)
+    for name in STUDIES:
+        finals(Store(results / name)).write_csv(RESULTS / f"{name}.csv", float_precision=4)
     shutil.copy(results / "paper-figure" / "report" / "regret.png", RESULTS / "paper-figure.png")
     orders = orders_table(fit_orders(Store(results / "regret-orders")))
     (RESULTS / "regret-orders.md").write_text(orders)
@@ -80,7 +79,6 @@ TABLES = {
     "orders": lambda: (RESULTS / "regret-orders.md").read_text().rstrip(),
     "coverage": lambda: grid("coverage", covered),
     "sensitivity": lambda: grid("sensitivity", mean),
-    "budget": lambda: grid("same-tuning-budget", regret),
     "time": lambda: grid(
         "scaling-in-time", lambda line: f"{int(float(line['bytes'])):,} B", cost=True
     ),
