@@ -155,7 +155,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
 def test_an_interrupted_run_goes_on(tmp_path, how):
     command = [sys.executable, "-m", "driftbandit", "run", "s.toml", "--out", "r"]
-    text = SMALL.replace("horizon = 60", "horizon = 6000").replace("seeds = 5", "seeds = 40")
+    text = SMALL.replace("horizon = 60", "horizon = 2500").replace("seeds = 5", "seeds = 30")
     (tmp_path / "s.toml").write_text(text)
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     cells = tmp_path / "r" / "cells"

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -152,7 +154,7 @@ def results_of(
 def pool_of(workers: int, scheduler: str | None) -> Iterator[Executor]:
     """Something with `submit`: a pool of processes, or a Dask cluster."""
     if scheduler is None:
-        pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_deaf)
+        pool = ProcessPoolExecutor(workers, get_context("spawn"), _settle, (os.getpid(),))
         try:
             yield pool
         except BaseException:  # an interrupt does not wait for the cells that are running
@@ -177,9 +179,16 @@ def pool_of(workers: int, scheduler: str | None) -> Iterator[Executor]:
         yield client.get_executor()
 
 
-def _deaf() -> None:
-    """Workers leave Ctrl-C to the parent."""
+def _settle(parent: int) -> None:
+    """Workers leave Ctrl-C to the parent, and end when the parent was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def run_pinned(cell: Cell) -> pl.DataFrame:
