@@ -32,7 +32,7 @@ bench-lab: $(VENV)/.test  ## the lab at full size: reproduce, resume, a report o
 
 docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
 	$(BIN)/driftbandit reproduce
-	for study in regret-orders coverage sensitivity scaling-in-time; do \
+	for study in regret-orders coverage sensitivity scaling-in-time unstated-choices; do \
 	  $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
 	$(BIN)/python -m benchmarks.readme results

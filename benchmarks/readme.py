@@ -14,7 +14,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
-STUDIES = ("paper-figure", "regret-orders", "coverage", "sensitivity", "scaling-in-time")
+STUDIES = (
+    *("paper-figure", "regret-orders", "coverage", "sensitivity"),
+    *("scaling-in-time", "unstated-choices"),
+)
 PAGES = ("README.md", "docs/reproduced.md")
 
 
@@ -79,6 +82,7 @@ TABLES = {
     "orders": lambda: (RESULTS / "regret-orders.md").read_text().rstrip(),
     "coverage": lambda: grid("coverage", covered),
     "sensitivity": lambda: grid("sensitivity", mean),
+    "choices": lambda: grid("unstated-choices", regret),
     "time": lambda: grid(
         "scaling-in-time", lambda line: f"{int(float(line['bytes'])):,} B", cost=True
     ),

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from driftbandit.lab.figures import draw_regret, looks
+from driftbandit.lab.orders import fit_orders, orders_table
 from driftbandit.lab.store import Store
 from driftbandit.lab.summary import curves, finals, stored_study
 from driftbandit.lab.tables import Table, overview, panels, to_latex, to_markdown
@@ -213,6 +214,8 @@ def write_report(
         "csv": ("finals.csv", ends.write_csv()),
         "html": ("report.html", _page(store, tables, per_world, lines)),
     }
+    if orders := fit_orders(store):
+        texts["orders"] = ("orders.md", orders_table(orders))
     for name, text in texts.values():
         (target / name).write_text(text, encoding="utf-8")
     return {k: target / name for k, (name, _) in texts.items()} | draw_regret(lines, target)
