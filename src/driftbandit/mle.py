@@ -20,7 +20,7 @@ from driftbandit.links import Link, d2mu, m, mu_dmu
 
 Floats = NDArray[np.float64]
 
-TOLERANCE = 1e-10  # Newton decrement after which an estimate counts as exact
+TOLERANCE = 1e-10  # error of an estimate that counts as exact: the square of the last decrement
 
 
 class Data(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -106,9 +107,8 @@ class RestartGLB(GLMUCB):
         return "RestartGLB"
 
     @classmethod
-    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
-        period = {} if "period" in given else {"period": rivals.restart_period(problem)}
-        return super().tuning(problem, given) | period
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        return super().tuning() | {"period": rivals.restart_period}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,11 +122,8 @@ class DGLUCB(_RussacConvention, _Discounted):
         return "D-GLUCB"
 
     @classmethod
-    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
-        known = "discount" in given
-        return super().tuning(problem, given) | (
-            {} if known else {"discount": rivals.d_glucb_discount(problem)}
-        )
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        return super().tuning() | {"discount": rivals.d_glucb_discount}
 
     def coefficient(self, t: Any) -> Any:
         numbers = {"lam": self.regularization, "gamma": self.discount, "delta": self._delta}
@@ -144,11 +141,8 @@ class SWGLUCB(_RussacConvention, _Windowed):
         return "SW-GLUCB"
 
     @classmethod
-    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
-        known = "window" in given
-        return super().tuning(problem, given) | (
-            {} if known else {"window": rivals.sw_glucb_window(problem)}
-        )
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        return super().tuning() | {"window": rivals.sw_glucb_window}
 
     def coefficient(self, t: Any) -> Any:
         return rivals.sw_glucb(
@@ -172,9 +166,9 @@ class _SelfConcordant(_RussacConvention):
         return self.regularization * self.problem.family.g
 
     @staticmethod
-    def lam(problem: Problem) -> dict[str, Any]:
+    def lam(problem: Problem) -> float:
         T = problem.known("horizon", "lambda = d log T")
-        return {"regularization": problem.dim * math.log(max(T, 2.0))}
+        return problem.dim * math.log(max(T, 2.0))
 
     def inside(self, memory: History) -> Any:
         return np.linalg.norm(memory.mle, axis=1) <= self.problem.radius
@@ -193,10 +187,11 @@ class SCDGLUCB(_SelfConcordant, _Discounted):
         return "SC-D-GLUCB"
 
     @classmethod
-    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
-        known = "discount" in given
-        tuned = {} if known else {"discount": rivals.sc_d_glucb_discount(problem)}
-        return tuned if "regularization" in given else cls.lam(problem) | tuned
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        return super().tuning() | {
+            "regularization": cls.lam,
+            "discount": rivals.sc_d_glucb_discount,
+        }
 
     @cached_property
     def rho(self) -> float:
@@ -229,10 +224,8 @@ class SCSWGLUCB(_SelfConcordant, _Windowed):
         return "SC-SW-GLUCB"
 
     @classmethod
-    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
-        known = "window" in given
-        tuned = {} if known else {"window": rivals.sc_sw_glucb_window(problem)}
-        return tuned if "regularization" in given else cls.lam(problem) | tuned
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        return super().tuning() | {"regularization": cls.lam, "window": rivals.sc_sw_glucb_window}
 
     def coefficient(self, t: Any, inside: Any = False) -> Any:
         lam, T = self.regularization, self._horizon()
@@ -256,11 +249,8 @@ class BVDGLMUCB(_FauryConvention, _Discounted):
         return "BVD-GLM-UCB"
 
     @classmethod
-    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
-        known = "discount" in given
-        return super().tuning(problem, given) | (
-            {} if known else {"discount": rivals.bvd_discount(problem)}
-        )
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        return super().tuning() | {"discount": rivals.bvd_discount}
 
     def _numbers(self) -> dict[str, float]:
         return {"lam": self.regularization, "gamma": self.discount, "delta": self._delta}
@@ -282,11 +272,16 @@ class GLBWeightUCB(_FauryConvention, _Discounted):
     def name(self) -> str:
         return "GLB-WeightUCB"
 
+    @staticmethod
+    def lam(problem: Problem) -> float:
+        return problem.dim / problem.c_mu**2
+
     @classmethod
-    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
-        lam = {"regularization": problem.dim / problem.c_mu**2}
-        known = "discount" in given
-        return lam | ({} if known else {"discount": rivals.glb_weight_discount(problem)})
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        return super().tuning() | {
+            "regularization": cls.lam,
+            "discount": rivals.glb_weight_discount,
+        }
 
     def coefficient(self, t: Any) -> Any:
         numbers = {"lam": self.regularization, "gamma": self.discount, "delta": self._delta}
@@ -304,16 +299,17 @@ class SCBWeightUCB(_FauryConvention, _Discounted):
         return "SCB-WeightUCB"
 
     @staticmethod
-    def lam(problem: Problem) -> dict[str, Any]:
+    def lam(problem: Problem) -> float:
         T = problem.known("horizon", "lambda = d log T / c")
         c = problem.c_mu / problem.family.g
-        return {"regularization": problem.dim * math.log(max(T, 2.0)) / c}
+        return problem.dim * math.log(max(T, 2.0)) / c
 
     @classmethod
-    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
-        known = "discount" in given
-        tuned = {} if known else {"discount": rivals.scb_weight_discount(problem)}
-        return tuned if "regularization" in given else cls.lam(problem) | tuned
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        return super().tuning() | {
+            "regularization": cls.lam,
+            "discount": rivals.scb_weight_discount,
+        }
 
     def coefficient(self, t: Any) -> Any:
         numbers = {"lam": self.regularization, "gamma": self.discount, "delta": self._delta}
@@ -350,10 +346,8 @@ class SCBPWWeightUCB(SCBWeightUCB):
         return self.variant == "B"
 
     @classmethod
-    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
-        known = "discount" in given
-        tuned = {} if known else {"discount": rivals.d_glucb_discount(problem)}
-        return tuned if "regularization" in given else cls.lam(problem) | tuned
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        return super().tuning() | {"discount": rivals.d_glucb_discount}
 
     @cached_property
     def rho(self) -> float:

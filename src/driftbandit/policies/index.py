@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -117,12 +118,14 @@ class IndexPolicy(Policy):
     def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
         """The published tuning with delta = 0.01; keywords replace single values."""
         cls._check_problem(problem)
-        return cls(problem=problem, **(cls.tuning(problem, set(overrides)) | overrides))
+        published = cls.tuning().items()
+        tuned = {name: value(problem) for name, value in published if name not in overrides}
+        return cls(problem=problem, **(tuned | overrides))
 
     @classmethod
-    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
-        """The published values of the fields that are not given; lambda = d unless it says more."""
-        return {"regularization": float(problem.dim)}
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        """How the paper sets each field from what is known; lambda = d unless it says more."""
+        return {"regularization": lambda problem: float(problem.dim)}
 
     def _horizon(self) -> float:
         return self.problem.known("horizon", self.name)

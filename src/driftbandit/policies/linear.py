@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -141,10 +142,8 @@ class LBWeightUCB(LinUCB):
         return "LB-WeightUCB"
 
     @classmethod
-    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
-        known = "discount" in given
-        tuned = {} if known else {"discount": rivals.linear_discount(problem)}
-        return super().tuning(problem, given) | tuned
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        return super().tuning() | {"discount": rivals.linear_discount}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,10 +176,8 @@ class SWLinUCB(LinUCB):
         return "SW-LinUCB"
 
     @classmethod
-    def tuning(cls, problem: Problem, given: set[str]) -> dict[str, Any]:
-        known = "window" in given
-        tuned = {} if known else {"window": rivals.linear_window(problem)}
-        return super().tuning(problem, given) | tuned
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        return super().tuning() | {"window": rivals.linear_window}
 
     def coefficient(self, t: Any) -> Any:
         lam, window = self.regularization, self.window
