@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from driftbandit import files, validate
-from driftbandit.policies import Policy, Scores, memory_bytes
+from driftbandit.policies import AutoDOMD, Explanation, Policy, Scores, memory_bytes
 from driftbandit.policies.policy import Floats, Single
 from driftbandit.recipe import Recipe
 
@@ -138,6 +138,30 @@ class Bandit:
                 raise ValueError(f"{self.policy.name} has no deviation: drop level, or use DOMD")
             width = NormalDist().inv_cdf(0.5 + 0.5 * level) * deviation[0]
         return Prediction(family.mu(mean), family.mu(mean - width), family.mu(mean + width))
+
+    def explain(self) -> Explanation:
+        """What an AutoDOMD makes of its world: effective memory, weights, and a word for it."""
+        with self._lock:
+            return self._auto().explain(self._memory)[0]
+
+    def plot_memory(self, ax: Any = None, **style: Any) -> Any:
+        """The effective memory of an AutoDOMD over its life, in rounds; returns the axes."""
+        import matplotlib.pyplot as plt
+
+        with self._lock:
+            rounds, (memory,) = self._auto().memory_over_time(self._memory)
+        ax = plt.gca() if ax is None else ax
+        ax.plot(rounds, memory, **style)
+        ax.set(xlabel="round $t$", ylabel="effective memory in rounds", yscale="log")
+        return ax
+
+    def _auto(self) -> AutoDOMD:
+        if not isinstance(self.policy, AutoDOMD):
+            raise ValueError(
+                f"{self.policy.name} does not choose its memory, so there is nothing to explain: "
+                "use AutoDOMD(problem=...)"
+            )
+        return self.policy
 
     def forget(self, steps: float) -> None:
         """Age the memory by so many rounds without data, for example over a night."""

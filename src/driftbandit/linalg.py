@@ -108,6 +108,20 @@ def whiten(F: Floats, W: Floats) -> None:
 
 
 @kernel
+def add_inverse(A: Floats, w: float, V: Floats, F: Floats, W: Floats) -> None:
+    """V += w A^-1, entry by entry the same on both sides of the diagonal; F and W are scratch."""
+    factor(A, F)
+    whiten(F, W)
+    for j in range(len(A)):
+        for k in range(j + 1):
+            total = 0.0
+            for q in range(j, len(A)):
+                total += W[q, j] * W[q, k]
+            V[j, k] += w * total
+            V[k, j] = V[j, k]
+
+
+@kernel
 def best_row(theta: Floats, W: Floats, width: float, X: Floats, limit: float) -> int:
     """The first row of X that maximises x'theta + width ||W x||; -1 if a row is longer than
     `limit` or not finite.

@@ -17,7 +17,7 @@ class Problem(Recipe):
     |---|---|---|
     | `dim` | d | length of a context |
     | `family` | m, mu, g(tau), R | how rewards follow from x'theta |
-    | `radius` | S | bound on the norm of theta |
+    | `radius` | S | bound on the norm of theta, if known; else most policies take the paper's 1 |
     | `context_norm` | L | bound on the norm of a context; the paper has 1 |
     | `horizon` | T | rounds to come, if known |
     | `path_length` | P_T | total movement of theta, if known |
@@ -33,7 +33,7 @@ class Problem(Recipe):
 
     dim: int
     family: Family = field(default_factory=Bernoulli)
-    radius: float = 1.0
+    radius: float | None = None
     context_norm: float = 1.0
     horizon: int | None = None
     path_length: float | None = None
@@ -46,9 +46,11 @@ class Problem(Recipe):
             )
         self._set(
             dim=validate.count("dim", self.dim, "length of a context vector"),
-            radius=validate.positive("radius", self.radius, "bound on the norm of theta"),
             context_norm=validate.positive("context_norm", self.context_norm, "bound on ||x||"),
         )
+        if self.radius is not None:
+            meaning = "bound on the norm of theta"
+            self._set(radius=validate.positive("radius", self.radius, meaning))
         if self.horizon is not None:
             self._set(horizon=validate.count("horizon", self.horizon, "number of rounds T"))
         if self.path_length is not None:
@@ -61,9 +63,14 @@ class Problem(Recipe):
             )
 
     @property
+    def ball(self) -> float:
+        """Radius of the ball that theta is kept in: `radius`, or 1 where it is not known."""
+        return 1.0 if self.radius is None else self.radius
+
+    @property
     def S(self) -> float:
         """Bound on |x'theta|: the paper's S once contexts have norm at most 1."""
-        return self.radius * self.context_norm
+        return self.ball * self.context_norm
 
     @property
     def k_mu(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -30,30 +31,59 @@ class Arms(Recipe):
 
 
 @dataclass(frozen=True)
-class FreshArms(Arms):
-    """`count` Gaussian directions of unit length, new in every round (the paper's choice)."""
+class DrawnArms(Arms):
+    """Base of random arms: `count` Gaussian directions, of unit length unless told otherwise.
+
+    `shortest` below 1 makes lengths uniform between it and 1; `intercept` puts a constant of that
+    size first and scales the rest by sqrt(1 - intercept^2), so that no arm is longer than 1.
+    """
 
     count: int = 30
+    shortest: float = 1.0
+    intercept: float = 0.0
 
     def __post_init__(self) -> None:
-        self._set(count=validate.count("count", self.count, "arms in a round"))
+        if type(self) is DrawnArms:
+            raise ValueError("DrawnArms is the base of random arms: use FreshArms or FixedArms")
+        meaning = "length of the shortest arm", "the constant feature"
+        self._set(
+            count=validate.count("count", self.count, "arms in a round"),
+            shortest=validate.interval("shortest", self.shortest, meaning[0], low=0.0, high=1.0),
+            intercept=validate.nonnegative("intercept", self.intercept, meaning[1]),
+        )
+        if self.intercept >= 1.0:
+            raise ValueError(
+                f"intercept must be below 1, the length of an arm, got {self.intercept}"
+            )
 
-    def stream(self, seed: int, dim: int) -> Draw:
-        rng = tape(seed, ARMS)
-        return lambda rounds: _unit(rng.standard_normal((rounds, self.count, dim)))
+    def _draw(self, rng: np.random.Generator, rounds: int, dim: int) -> Floats:
+        c, free = self.intercept, dim - (self.intercept > 0.0)
+        if free < 1:
+            raise ValueError("an intercept needs dim >= 2: one feature is the constant")
+        x = _unit(rng.standard_normal((rounds, self.count, free)))
+        if self.shortest < 1.0:
+            x *= rng.uniform(self.shortest, 1.0, (rounds, self.count, 1))
+        if c == 0.0:
+            return x
+        constant = np.full((rounds, self.count, 1), c)
+        return np.concatenate([constant, math.sqrt(1.0 - c * c) * x], axis=2)
 
 
 @dataclass(frozen=True)
-class FixedArms(Arms):
-    """`count` Gaussian directions of unit length, drawn once per seed and kept."""
-
-    count: int = 30
-
-    def __post_init__(self) -> None:
-        self._set(count=validate.count("count", self.count, "arms in a round"))
+class FreshArms(DrawnArms):
+    """`count` random arms, new in every round (the paper's choice)."""
 
     def stream(self, seed: int, dim: int) -> Draw:
-        arms = _unit(tape(seed, ARMS).standard_normal((self.count, dim)))
+        rng = tape(seed, ARMS)
+        return lambda rounds: self._draw(rng, rounds, dim)
+
+
+@dataclass(frozen=True)
+class FixedArms(DrawnArms):
+    """`count` random arms, drawn once per seed and kept."""
+
+    def stream(self, seed: int, dim: int) -> Draw:
+        arms = self._draw(tape(seed, ARMS), 1, dim)[0]
         return lambda rounds: np.broadcast_to(arms, (rounds, *arms.shape))
 
 

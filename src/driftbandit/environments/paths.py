@@ -11,7 +11,8 @@ from driftbandit import validate
 from driftbandit.environments.environment import Environment, Floats
 
 
-def _direction(rng: np.random.Generator, dim: int) -> Floats:
+def direction(rng: np.random.Generator, dim: int) -> Floats:
+    """A random point of the unit sphere."""
     v = rng.standard_normal(dim)
     return v / math.sqrt(v @ v)
 
@@ -58,7 +59,7 @@ class SignFlip(Environment):
         return 1 if self.horizon > 1 else 0
 
     def _path(self, rng: np.random.Generator) -> Floats:
-        theta = self.radius * _direction(rng, self.dim)
+        theta = self.radius * direction(rng, self.dim)
         sign = np.where(np.arange(self.horizon) < (self.horizon + 1) // 2, 1.0, -1.0)
         return sign[:, None] * theta
 
@@ -80,7 +81,7 @@ class RandomWalk(Environment):
 
     def _path(self, rng: np.random.Generator) -> Floats:
         path = np.empty((self.horizon, self.dim))
-        path[0] = self.radius * rng.random() ** (1.0 / self.dim) * _direction(rng, self.dim)
+        path[0] = self.radius * rng.random() ** (1.0 / self.dim) * direction(rng, self.dim)
         steps = rng.standard_normal((self.horizon - 1, self.dim))
         steps *= self.stride / np.linalg.norm(steps, axis=1, keepdims=True)
         for t, step in enumerate(steps):
@@ -111,7 +112,7 @@ class Jumps(Environment):
 
     def _path(self, rng: np.random.Generator) -> Floats:
         moments = rng.choice(np.arange(1, self.horizon), size=self.jumps, replace=False)
-        thetas = np.array([_direction(rng, self.dim) for _ in range(self.jumps + 1)])
+        thetas = np.array([direction(rng, self.dim) for _ in range(self.jumps + 1)])
         segment = np.searchsorted(np.sort(moments), np.arange(self.horizon), side="right")
         return self.radius * thetas[segment]
 
@@ -129,4 +130,4 @@ class Stationary(Environment):
         return 0
 
     def _path(self, rng: np.random.Generator) -> Floats:
-        return np.tile(self.radius * _direction(rng, self.dim), (self.horizon, 1))
+        return np.tile(self.radius * direction(rng, self.dim), (self.horizon, 1))

@@ -40,16 +40,17 @@ class Cell:
 
 def cells_of(study: Study, block: int) -> list[Cell]:
     """The cells of a study, its seeds in blocks; the split changes no number."""
-    first, last = study.first_seed, study.first_seed + study.seeds
-    blocks = [tuple(range(k, min(k + block, last))) for k in range(first, last, block)]
+    first = study.first_seed
     found: dict[str, Cell] = {}
     for world_label, world, world_options in study.worlds():
-        for policy_label, policy, options in study.contenders(world):
+        for policy_label, policy, options, seeds in study.contests(world):
+            last = first + seeds
+            blocks = [tuple(range(k, min(k + block, last))) for k in range(first, last, block)]
             swept = {f"environment.{k}": v for k, v in world_options.items()}
             swept |= {f"policy.{k}": v for k, v in options.items()}
             recipes = _json(world.to_dict()), _json(policy.to_dict()), _json(swept)
-            for seeds in blocks:
-                cell = Cell(world_label, policy_label, *recipes, seeds, study.points)
+            for some in blocks:
+                cell = Cell(world_label, policy_label, *recipes, some, study.points)
                 found[cell.key] = cell
     return list(found.values())
 

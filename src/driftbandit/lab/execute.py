@@ -55,10 +55,16 @@ def execute(
 ) -> int:
     """Run the cells that are not stored yet; returns how many that were."""
     engine = engine or Engine()
+    if study.tune_on and study.first_seed < study.tune_on:
+        raise ValueError(
+            f"seeds from first_seed = {study.first_seed} on would judge what tune_on = "
+            f"{study.tune_on} chose with them: raise first_seed"
+        )
     cells, ran = cells_of(study, engine.block), 0
-    if study.tune_on:
-        best, ran = tune(study, text, store, engine, progress)
-        cells = [cell for cell in cells if (cell.environment, cell.policy) in best]
+    for trial in study.trials():
+        labels, best, more = tune(trial, text, store, engine, progress)
+        cells = [c for c in cells if c.policy_label not in labels or _variant(c) in best]
+        ran += more
     return ran + run_cells(cells, study.name, text, store, engine, progress)
 
 
@@ -83,26 +89,24 @@ def run_cells(
 
 
 def tune(
-    study: Study, text: str, store: Store, engine: Engine, progress: Progress
-) -> tuple[set[tuple[str, str]], int]:
-    """Each policy's best variant in each environment, chosen on seeds that judge nobody.
+    trial: Study, text: str, store: Store, engine: Engine, progress: Progress
+) -> tuple[set[str], set[tuple[str, str]], int]:
+    """Labels of the policies on trial, their best variants by environment, and how many cells ran.
 
-    Tuning runs are kept in `tuning/` beside the results.
+    Trials are kept in `tuning/` beside the results.
     """
-    if study.first_seed < study.tune_on:
-        raise ValueError(
-            f"seeds from first_seed = {study.first_seed} on would judge what tune_on = "
-            f"{study.tune_on} chose with them: raise first_seed"
-        )
-    trial = study.model_copy(update={"first_seed": 0, "seeds": study.tune_on, "points": 2})
     cells, trials = cells_of(trial, engine.block), Store(store.folder / "tuning")
-    ran = run_cells(cells, study.name, text, trials, engine, progress)
+    ran = run_cells(cells, trial.name, text, trials, engine, progress)
     totals: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
     for cell in cells:
         rivals = totals.setdefault((cell.environment_label, cell.policy_label), {})
-        variant = cell.environment, cell.policy
-        rivals[variant] = rivals.get(variant, 0.0) + trials.final_regret(cell)
-    return {min(rivals, key=lambda v: rivals[v]) for rivals in totals.values()}, ran
+        rivals[_variant(cell)] = rivals.get(_variant(cell), 0.0) + trials.final_regret(cell)
+    best = {min(rivals, key=lambda v: rivals[v]) for rivals in totals.values()}
+    return {label for _, label in totals}, best, ran
+
+
+def _variant(cell: Cell) -> tuple[str, str]:
+    return cell.environment, cell.policy
 
 
 _warm: set[tuple[str, str]] = set()  # kinds of cells whose kernels this process has loaded
@@ -119,8 +123,7 @@ def warm(cells: list[Cell]) -> None:
         if kind not in _warm:
             _warm.add(kind)
             short = world | {"horizon": min(world["horizon"], 3)}
-            if short.get("jumps", 0) >= short["horizon"]:
-                short["jumps"] = 0
+            short |= {key: 0 for key in ("jumps", "bursts") if key in short}
             simulate(Recipe.from_dict(policy), Recipe.from_dict(short), (0,))
 
 

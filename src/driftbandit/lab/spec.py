@@ -45,6 +45,8 @@ class PolicyEntry(Entry):
 
     tuning: Literal["theory", "practical"] = "theory"
     only: tuple[str, ...] = ()  # environments in which it is played; empty for all
+    seeds: int | None = Field(default=None, ge=1)  # fewer than the study's, where it is slow
+    hindsight: bool = False  # keep only its best variant in each environment: a yardstick
 
 
 class Study(BaseModel):
@@ -71,8 +73,23 @@ class Study(BaseModel):
                 found.append((_label(entry, options, world.name), world, options))
         return found
 
+    def trials(self) -> list[Study]:
+        """Smaller studies that choose among the variants of policies before they are judged: on
+        seeds that judge nobody, or in hindsight on the very seeds that do."""
+        found = []
+        if self.tune_on:
+            found.append(self.model_copy(update={"first_seed": 0, "seeds": self.tune_on}))
+        entries = tuple(entry for entry in self.policies if entry.hindsight)
+        if entries:
+            found.append(self.model_copy(update={"policies": entries}))
+        return [trial.model_copy(update={"points": 2}) for trial in found]
+
     def contenders(self, world: Environment) -> list[tuple[str, Policy, dict[str, Any]]]:
         """Label, policy and options of every policy played in this environment."""
+        return [found[:3] for found in self.contests(world)]
+
+    def contests(self, world: Environment) -> list[tuple[str, Policy, dict[str, Any], int]]:
+        """The contenders, and on how many seeds each is played."""
         found = []
         for entry in self.policies:
             if not entry.only or type(world).__name__ in entry.only:
@@ -84,7 +101,8 @@ class Study(BaseModel):
                         policy = build(world.problem, **arguments)
                     else:
                         policy = build(problem=world.problem, **arguments)
-                    found.append((_label(entry, options, policy.name), policy, options))
+                    seeds = min(self.seeds, entry.seeds or self.seeds)
+                    found.append((_label(entry, options, policy.name), policy, options, seeds))
         return found
 
 

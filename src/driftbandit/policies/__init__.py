@@ -1,5 +1,6 @@
 """Policies: frozen recipes over memories that are a few arrays."""
 
+from driftbandit.policies.auto import AutoDOMD, Explanation
 from driftbandit.policies.domd import DOMD, GLBOMD, Greedy
 from driftbandit.policies.glm import (
     BVDGLMUCB,
@@ -30,7 +31,9 @@ __all__ = [
     "SCDGLUCB",
     "SCSWGLUCB",
     "SWGLUCB",
+    "AutoDOMD",
     "DLinUCB",
+    "Explanation",
     "GLBWeightUCB",
     "Greedy",
     "LBWeightUCB",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from driftbandit.policies.auto import AutoDOMD
 from driftbandit.policies.domd import DOMD, GLBOMD, Greedy
 from driftbandit.policies.glm import (
     BVDGLMUCB,
@@ -50,6 +51,15 @@ CATALOGUE = (
         "O(1)",
         "O(1)",
         "drift: c^-1/2 d^3/4 P^1/4 T^3/4; jumps: c^-1/3 d^2/3 Gamma^1/3 T^2/3",
+    ),
+    Entry(
+        AutoDOMD,
+        "this library",
+        "mixture of discounted mirror descents",
+        "nothing",
+        "O(1)",
+        "O(1)",
+        "no theorem",
     ),
     Entry(
         GLBOMD,

@@ -338,7 +338,7 @@ class DOMD(Policy):
         assert self.step is not None
         return Params(
             link=problem.family.link,
-            S=problem.radius,
+            S=problem.ball,
             gamma=self.discount,
             lam=lam * problem.context_norm**2,
             eta=self.step,

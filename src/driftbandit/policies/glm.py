@@ -171,7 +171,7 @@ class _SelfConcordant(_RussacConvention):
         return problem.dim * math.log(max(T, 2.0))
 
     def inside(self, memory: History) -> Any:
-        return np.linalg.norm(memory.mle, axis=1) <= self.problem.radius
+        return np.linalg.norm(memory.mle, axis=1) <= self.problem.ball
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -82,5 +82,5 @@ class GLOC(IndexPolicy):
     def update(self, memory: Online, x: Floats, r: Floats, noise: Floats | None = None) -> Online:
         x, r = self._played(memory, x, r)
         problem = self.problem
-        _learn_all(problem.family.link, problem.c_mu, problem.radius, memory, x, r)
+        _learn_all(problem.family.link, problem.c_mu, problem.ball, memory, x, r)
         return memory

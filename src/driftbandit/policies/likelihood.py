@@ -181,7 +181,7 @@ class Likelihood(IndexPolicy):
             reg=self.reg * L**2,
             projection=self.projection,
             local=self.local,
-            S=problem.radius,
+            S=problem.ball,
         )
 
     @property
