@@ -1,6 +1,7 @@
 """driftbandit: contextual bandits that keep up with a changing world, in constant time a round."""
 
 from driftbandit import theory
+from driftbandit.armset import ArmSet
 from driftbandit.bandit import Bandit, Prediction
 from driftbandit.environments import (
     Circle,
@@ -57,6 +58,7 @@ __all__ = [
     "SCDGLUCB",
     "SCSWGLUCB",
     "SWGLUCB",
+    "ArmSet",
     "Bandit",
     "Bernoulli",
     "Binomial",
