@@ -123,21 +123,21 @@ def many_arms(policy, rounds: int, n_arms: int = 100_000, timed: int = 200) -> f
 
 
 def large_update(d: int = 256, rounds: int = 400) -> float:
-    """update over LAPACK's dpotrf of the same matrix, medians taken in turns."""
-    rng, bandit, ours, theirs = (
-        np.random.default_rng(0),
-        Bandit(DOMD(problem=Problem(dim=d))),
-        [],
-        [],
-    )
+    """update over LAPACK's dpotrf of the same matrix, medians taken in turns.
+
+    For steps that stay in the ball; the projection of one that leaves it factors a few times more.
+    """
+    problem = Problem(dim=d, radius=1.0, horizon=5000, path_length=6.28)
+    rng, bandit, ours, theirs = np.random.default_rng(0), Bandit(DOMD.from_theory(problem)), [], []
     for x in rng.standard_normal((rounds, d)) / np.sqrt(2 * d):
         H = np.array(bandit.curvature, order="F")
         tic = time.perf_counter()
         dpotrf(H, lower=1, clean=0, overwrite_a=1)
         toc = time.perf_counter()
-        bandit.update(x, 1)
+        bandit.update(x, int(rng.random() < 0.5))
         ours.append(time.perf_counter() - toc)
         theirs.append(toc - tic)
+    assert np.linalg.norm(bandit.theta) < 1.0
     return float(np.median(ours) / np.median(theirs))
 
 
