@@ -4,6 +4,7 @@ import copy
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import norm
 
@@ -51,6 +52,10 @@ def taught(policy=POLICIES[0], rounds=50):
     return bandit
 
 
+class Sub(np.ndarray):
+    """An array by another name."""
+
+
 ARMS = np.random.default_rng(2).uniform(-0.5, 0.5, (6, 3))
 
 
@@ -64,6 +69,43 @@ def test_lists_strided_and_single_precision_arms_are_welcome():
         assert bandit.choose(arms) == expected
     assert bandit.choose(ARMS.astype(np.float32)) == expected
     assert bandit.choose(np.eye(3, dtype=int)) in range(3)
+
+
+def test_arrays_that_only_look_plain_are_read_as_numbers():
+    """Compiled code takes float64 arrays of two axes on trust; these have gaps or swapped bytes."""
+    bandit = taught()
+    expected = bandit.choose(ARMS)
+    packed = np.zeros(ARMS.size * 8 + 1, dtype=np.uint8)
+    crooked = packed[1:].view(np.float64).reshape(ARMS.shape)
+    crooked[:] = ARMS
+    alone = np.lib.stride_tricks.as_strided(ARMS[:1], strides=(999 * 8, 8))
+    for arms in (crooked, ARMS.astype(">f8"), ARMS[::-1][::-1], pd.DataFrame(ARMS), ARMS.view(Sub)):
+        assert bandit.choose(arms) == expected
+    assert bandit.choose(alone) == 0
+    assert bandit.choose(ARMS[:, ::-1]) == bandit.choose(ARMS[:, ::-1].copy())
+    other = taught()
+    for x in (crooked[0], pd.Series(ARMS[0]), ARMS[0].astype(">f8"), np.repeat(ARMS[0], 2)[::2]):
+        bandit.update(x, 1)
+        other.update(ARMS[0].copy(), 1)
+    np.testing.assert_array_equal(bandit.theta, other.theta)
+
+
+@pytest.mark.parametrize("dim", [3, 31, 32, 40])
+def test_a_bandit_chooses_and_learns_as_its_policy_does_alone(dim):
+    """The factor that a bandit carries from round to round is that of its memory."""
+    policy, rng = DOMD(problem=Problem(dim=dim, radius=0.5)), np.random.default_rng(3)
+    bandit, memory = Bandit(policy), policy.init(1)
+    for t in range(120):
+        arms = rng.uniform(-1.0, 1.0, (1, 9, dim)) / np.sqrt(dim)
+        arm = bandit.choose(arms[0])
+        assert arm == policy.choose(memory, arms)[0]
+        bandit.update(arms[0, arm], t % 2)
+        memory = policy.update(memory, arms[:, arm], np.array([t % 2.0]))
+        if t % 40 == 39:
+            bandit.forget(3)
+            memory = policy.forget(memory, 3)
+    np.testing.assert_array_equal(bandit.curvature, memory.H[0])
+    np.testing.assert_array_equal(bandit.theta, memory.theta[0])
 
 
 @pytest.mark.parametrize("reward", [1, 1.0, True, np.int64(1), np.float32(1), np.bool_(True)])
@@ -165,6 +207,26 @@ def test_threads_may_share_a_bandit(policy):
     for thread in threads:
         thread.join()
     assert bandit.rounds == 1200
+
+
+def test_a_saved_memory_is_never_half_an_update(tmp_path):
+    """With gamma = 1 and the identity link H tells the number of rounds: lambda I + t x x'."""
+    policy = GLBOMD(problem=Problem(dim=40, family=Gaussian(1.0, 4.0)), regularization=1.0)
+    bandit, x, done = Bandit(policy), np.eye(40)[0], threading.Event()
+
+    def work():
+        while not done.is_set():
+            bandit.update(x, 1.0)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    for _ in range(30):
+        bandit.save(tmp_path / "model.npz")
+        loaded = Bandit.load(tmp_path / "model.npz")
+        assert loaded.curvature[0, 0] == 1.0 + loaded.rounds
+    done.set()
+    thread.join()
+    assert bandit.rounds > 30
 
 
 def test_a_policy_without_estimate_says_so():

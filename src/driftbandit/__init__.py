@@ -1,6 +1,7 @@
 """driftbandit: contextual bandits that keep up with a changing world, in constant time a round."""
 
 from driftbandit import theory
+from driftbandit.armset import ArmSet
 from driftbandit.bandit import Bandit, Prediction
 from driftbandit.environments import (
     Bursts,
@@ -63,6 +64,7 @@ __all__ = [
     "SCDGLUCB",
     "SCSWGLUCB",
     "SWGLUCB",
+    "ArmSet",
     "AutoDOMD",
     "Bandit",
     "Bernoulli",

@@ -1,21 +1,23 @@
-"""One learner, as an application holds it: recipe, memory, lock."""
+"""One learner, as an application holds it: recipe and memory."""
 
 from __future__ import annotations
 
 import math
 import os
-from statistics import NormalDist
 from threading import Lock
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from driftbandit import files, validate
+from driftbandit.armset import ArmSet
 from driftbandit.policies import AutoDOMD, Explanation, Policy, Scores, memory_bytes
-from driftbandit.policies.policy import Floats, Single
+from driftbandit.policies.policy import Floats, Ints, Single
+from driftbandit.ranking import row_norms
 from driftbandit.recipe import Recipe
 
+FLOAT64 = np.dtype(np.float64)
 SLACK = 1.0 + 1e-6  # contexts normalised in single precision may be a little too long
 
 
@@ -32,7 +34,7 @@ class Bandit:
 
     Every method checks its input first and leaves the memory untouched if it raises. Rewards
     may come late and in any order: `update` needs only the context that was played.
-    One lock guards every method, so threads may share a bandit; they take turns.
+    Threads may share a bandit; they take turns.
 
     >>> from driftbandit import DOMD, Problem
     >>> bandit = Bandit(DOMD(problem=Problem(dim=2), half_life=500))
@@ -57,56 +59,91 @@ class Bandit:
     def _start(self, memory: Any) -> None:
         """Go on from this memory."""
         self._lock = Lock()
-        self._acquire, self._release = self._lock.acquire, self._lock.release
-        single = self.policy.single(memory, self._limit)
-        plain = Single(memory, self._choose_plain, self._update_plain)
-        self._memory, self._choose, self._update = single or plain
+        self._single = self.policy.single(memory, self._limit) or Single(
+            memory,
+            self._choose_plain,
+            self._update_plain,
+            self._best_plain,
+            self._forget_plain,
+            self._copy_plain,
+        )
+        self._memory, self._choose, self._update = self._single[:3]
 
-    def choose(self, arms: ArrayLike) -> int:
-        """Index of the arm to play, of arms (n_arms, dim); their number may change every call."""
-        self._acquire()
+    @overload
+    def choose(self, arms: ArrayLike | ArmSet) -> int: ...
+    @overload
+    def choose(self, arms: ArrayLike | ArmSet, *, k: int) -> Ints: ...
+    def choose(self, arms: Any, *, k: int | None = None) -> int | Ints:
+        """Index of the arm to play, of arms (n_arms, dim); their number may change every call.
+
+        With `k` the indices of the k best arms, best first. A catalogue of thousands that stays
+        the same is best held as an `ArmSet`.
+        """
+        if k is not None:
+            return self._slate(arms, k)
         try:
-            arm = self._choose(arms)  # type: ignore[arg-type]
-        except (TypeError, ValueError):  # not an array of the kind that compiled code takes
-            arm = self._choose(self._array(arms, 2))
-        finally:
-            self._release()
-        if arm < 0:
-            self._complain(arms)
-        return arm
+            if arms.dtype is FLOAT64 and arms.ndim == 2:  # all that compiled code takes on trust
+                arm = self._choose(arms)
+                if arm >= 0:
+                    return arm
+        except (AttributeError, TypeError):
+            pass
+        return int(self._slate(arms, 1)[0])
+
+    def _slate(self, arms: Any, k: int) -> Ints:
+        if isinstance(arms, ArmSet):
+            X, norms = arms.array, arms.norms
+        else:
+            X = self._array(arms, 2)
+            norms = row_norms(X)
+        known = X.shape[1] == self.policy.problem.dim and len(X) > 0
+        if not known or not norms.max() <= self._limit:
+            self._complain(X)
+        k = validate.count("k", k, "arms to choose")
+        if k > len(X):
+            raise ValueError(f"k must be at most the number of arms, {len(X)}, got {k}")
+        return self._single.best(X, norms, k)
 
     def update(self, x: ArrayLike, reward: float) -> None:
         """Learn that the context x (dim,) was played and gave this reward, now or long ago."""
-        self._acquire()
         try:
-            learnt = self._update(x, reward)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            learnt = self._update(self._array(x, 1), self._number(reward))
-        finally:
-            self._release()
-        if not learnt:
+            fit = x.dtype is FLOAT64 and x.ndim == 1  # type: ignore[union-attr]
+            if fit and isinstance(reward, (float, int)) and self._update(x, reward):  # type: ignore[arg-type]
+                return
+        except (AttributeError, TypeError, OverflowError):
+            pass
+        if not self._update(self._array(x, 1), self._number(reward)):
             self._complain(x)
             self._complain_reward(reward)
 
     def _choose_plain(self, arms: Floats) -> int:
         X = self._array(arms, 2)
-        if not self._are_contexts(X):
-            return -1
-        self._noise = self._rng.standard_normal((1, self.policy.noise_size))
-        return int(self.policy.choose(self._memory, X[None], self._noise)[0])
+        return int(self._best_plain(X, None, 1)[0]) if self._are_contexts(X) else -1
+
+    def _best_plain(self, X: Floats, _norm: Any, k: int) -> Ints:
+        with self._lock:
+            self._noise = self._rng.standard_normal((1, self.policy.noise_size))
+            return self.policy.best(self._memory, X[None], k, self._noise)[0]
 
     def _update_plain(self, x: Floats, reward: float) -> bool:
         X, r = self._array(x, 1)[None], self._number(reward)
         if not self._are_contexts(X) or not self.policy.problem.family.contains(r):
             return False
-        self._memory = self.policy.update(self._memory, X, np.array([r]), self._noise)
+        with self._lock:
+            self._memory = self.policy.update(self._memory, X, np.array([r]), self._noise)
         return True
+
+    def _forget_plain(self, steps: float) -> None:
+        with self._lock:
+            self._memory = self.policy.forget(self._memory, steps)
+
+    def _copy_plain(self) -> Any:
+        return type(self._memory)(*(a.copy() for a in self._memory))
 
     def scores(self, arms: ArrayLike) -> Scores:
         """Mean, bonus and upper bound of every arm, each (n_arms,), on the policy's own scale."""
-        X = self._contexts(arms)
-        with self._lock:
-            return Scores(*(column[0] for column in self.policy.scores(self._memory, X[None])))
+        X, memory = self._contexts(arms), self._now()
+        return Scores(*(column[0] for column in self.policy.scores(memory, X[None])))
 
     def predict(self, arms: ArrayLike, *, level: float | None = None) -> Prediction:
         """Mean reward of every arm with an interval.
@@ -115,27 +152,25 @@ class Bandit:
         With `level=0.95`, say, it is a Gaussian interval around the estimate, whatever the bonus.
         It describes a world that stands still; drift comes on top.
         """
-        X = self._contexts(arms)
-        with self._lock:
-            return self._predict(X, level)
-
-    def _predict(self, X: Floats, level: float | None) -> Prediction:
+        X, memory = self._contexts(arms), self._now()
         if level is not None:
             level = validate.number("level", level, "coverage, below 1")
             if not 0.0 < level < 1.0:
                 raise ValueError(f"level must be between 0 and 1, such as 0.95, got {level}")
-        if not hasattr(self._memory, "H"):
+        if not hasattr(memory, "H"):
             raise ValueError(f"{self.policy.name} keeps no estimate to predict from: use DOMD")
-        family, mean = self.policy.problem.family, X @ self.theta
+        family, mean = self.policy.problem.family, X @ memory.theta[0]
         if level is None:
-            center, width, _ = (column[0] for column in self.policy.scores(self._memory, X[None]))
+            center, width, _ = (column[0] for column in self.policy.scores(memory, X[None]))
             if self.policy.on_reward_scale:
                 low, high = family.link.low, family.link.high
                 return Prediction(center, *np.clip([center - width, center + width], low, high))
         else:
-            deviation = self.policy.deviation(self._memory, X[None])
+            deviation = self.policy.deviation(memory, X[None])
             if deviation is None:
                 raise ValueError(f"{self.policy.name} has no deviation: drop level, or use DOMD")
+            from statistics import NormalDist  # several milliseconds that few need
+
             width = NormalDist().inv_cdf(0.5 + 0.5 * level) * deviation[0]
         return Prediction(family.mu(mean), family.mu(mean - width), family.mu(mean + width))
 
@@ -166,8 +201,12 @@ class Bandit:
     def forget(self, steps: float) -> None:
         """Age the memory by so many rounds without data, for example over a night."""
         steps = validate.nonnegative("steps", steps, "rounds that passed without data")
+        self._single.forget(steps)
+
+    def _now(self) -> Any:
+        """A copy of the memory, between two updates of other threads."""
         with self._lock:
-            self._memory = self.policy.forget(self._memory, steps)
+            return self._single.copy()
 
     @property
     def theta(self) -> Floats:
@@ -206,7 +245,8 @@ class Bandit:
                 "rng": self._rng.bit_generator.state,
                 "noise": self._noise.tolist(),
             }
-            files.write(path, "bandit", header, self._memory._asdict())
+            memory = self._single.copy()
+        files.write(path, "bandit", header, memory._asdict())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Bandit:
@@ -228,7 +268,7 @@ class Bandit:
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
-            memory = self._memory._asdict()
+            memory = self._single.copy()._asdict()
             return {"policy": self.policy, "memory": memory, "rng": self._rng, "noise": self._noise}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -250,10 +290,10 @@ class Bandit:
             return bool((np.einsum("ad,ad->a", X, X) <= self._limit**2).all())
 
     def _array(self, value: ArrayLike, ndim: int) -> Floats:
-        """`value` as an array that compiled code takes: contiguous, float64, writeable."""
+        """`value` as an array that compiled code takes: contiguous, float64."""
         try:
             given = np.asarray(value)
-            X = np.require(given, np.float64, ["C", "W"]) if given.dtype.kind in "biuf" else given
+            X = np.require(given, np.float64, ["C", "A"]) if given.dtype.kind in "biuf" else given
         except (TypeError, ValueError, OverflowError):
             self._complain_shape(value, ndim)
         if X.dtype != np.float64 or X.ndim != ndim:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from numba import carray, config, njit, typeof
 from numba.core import cgutils, types
 from numba.extending import intrinsic
@@ -58,28 +59,20 @@ def direct(function: Any) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         nonlocal entry
         if entry is None:
-            entry = _entry_point(function, args)
+            entry = entry_point(function, *args)
         return entry(*args)
 
     return call
 
 
-def _entry_point(function: Any, args: tuple[Any, ...]) -> Any:
+def entry_point(function: Any, *args: Any) -> Any:
+    """`function` as compiled for the types of these arguments, which it takes on trust: it crashes
+    on arrays with another number of axes."""
     if not COMPILED:
         return function
     signature = tuple(typeof(a) for a in args)
     function.compile(signature)
     return function.get_overload(signature)
-
-
-def only_for(function: Any, *args: Any) -> Any:
-    """`function`, compiled for the types of these arguments; others raise TypeError from now on."""
-    signature = tuple(typeof(a) for a in args)
-    if signature not in function.overloads:
-        function.disable_compile(False)
-        function.compile(signature)
-        function.disable_compile()
-    return function
 
 
 @intrinsic
@@ -96,12 +89,35 @@ def _borrow(a: Any) -> Any:
 
 
 @kernel
-def piece(a: Any, start: int, shape: Any, dtype: Any) -> Any:
-    """The part of a flat float64 array from `start` on, as an array of this shape and type."""
-    return carray(_pointer(a.ctypes.data + 8 * start), shape, dtype)
+def piece(address: int, start: int, shape: Any, dtype: Any) -> Any:
+    """What lies in memory from the `start`-th eight bytes on, as an array of this shape and type;
+    for use inside kernels on what their caller keeps alive."""
+    return carray(_pointer(address + 8 * start), shape, dtype)
 
 
 # The same contiguous array without reference counting: numba counts every view of an array with
 # two atomic instructions, which at d = 5 costs as much as the arithmetic. For use inside kernels
-# on arguments, which their caller keeps alive; so is `piece`.
+# on arguments, which their caller keeps alive.
 borrow = _borrow if COMPILED else lambda a: a
+
+
+# LAPACK's dpotrf as numba links it; np.linalg.cholesky allocates and clears, which at d = 256
+# takes twice as long as the factorisation.
+_matrix: Any = types.CPointer(types.float64)  # type: ignore[attr-defined]
+_potrf: Any = types.ExternalFunction(
+    "numba_xxpotrf", types.intc(types.char, types.char, types.intp, _matrix, types.intp)
+)
+
+
+@kernel
+def _cholesky(A: Any) -> None:
+    if _potrf(ord("d"), ord("L"), len(A), A.ctypes, len(A)) != 0:  # rows are LAPACK's columns
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
+
+
+def _cholesky_plain(A: Any) -> None:
+    A[:] = np.linalg.cholesky(A).T
+
+
+# Overwrite the upper half of a symmetric A with the C' of A = C C'.
+cholesky = _cholesky if COMPILED else _cholesky_plain

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.compiled import kernel
+from driftbandit.compiled import borrow, cholesky, kernel
 
 Floats = NDArray[np.float64]
 
@@ -29,64 +29,106 @@ def dot(x: Floats, y: Floats) -> float:
 
 
 @kernel
+def add(w: float, x: Floats, y: Floats) -> None:
+    """y += w x; on borrowed arrays the processor does several entries at once."""
+    for j in range(x.size):
+        y[j] += w * x[j]
+
+
+@kernel
 def add_outer(A: Floats, w: float, x: Floats) -> None:
     """A += w x x', entry by entry the same on both sides of the diagonal."""
+    A, x = borrow(A), borrow(x)
     for j in range(x.size):
+        row, xj = A[j], x[j]
         for k in range(x.size):
-            A[j, k] += w * (x[j] * x[k])
+            row[k] += w * (xj * x[k])
+
+
+@kernel
+def factor_large(A: Floats, F: Floats) -> None:
+    """`factor` by LAPACK."""
+    F[:] = A
+    cholesky(F)
+    for k in range(len(F)):
+        row, root = F[k, k + 1 :], 1.0 / F[k, k]
+        F[k, k] = root * root
+        for j in range(row.size):
+            row[j] *= root
 
 
 @kernel
 def factor(A: Floats, F: Floats) -> None:
-    """A = L D L' with unit lower L: F holds L below its diagonal and 1/D on it."""
+    """A = L D L' with unit lower L: F holds L' above its diagonal and 1/D on it.
+
+    L' and not L, so that the long loops of those who use F run along its rows.
+    """
     d = A.shape[0]
     if d >= LOOPS_BELOW:
-        C = np.linalg.cholesky(A)
-        for k in range(d):
-            F[k, k] = 1.0 / (C[k, k] * C[k, k])
-            for j in range(k + 1, d):
-                F[j, k] = C[j, k] / C[k, k]
+        factor_large(A, borrow(F))
         return
     for j in range(d):
         pivot = A[j, j]
         for k in range(j):
             total = A[j, k]  # becomes L[j, k] D[k]
             for q in range(k):
-                total -= F[j, q] * F[k, q]
-            F[j, k] = total
+                total -= F[q, j] * F[q, k]
+            F[k, j] = total
         for k in range(j):
-            scaled = F[j, k] * F[k, k]
-            pivot -= scaled * F[j, k]
-            F[j, k] = scaled
+            scaled = F[k, j] * F[k, k]
+            pivot -= scaled * F[k, j]
+            F[k, j] = scaled
         F[j, j] = 1.0 / pivot
+
+
+@kernel
+def update_factor(F: Floats, w: float, x: Floats, v: Floats) -> None:
+    """The factor of A + w x x' from that of A, w >= 0; v is scratch.
+
+    Method C1 of Gill, Golub, Murray and Saunders (1974), O(d^2).
+    """
+    F, v = borrow(F), borrow(v)
+    v[:] = x
+    for k in range(v.size):
+        pivot, p = 1.0 / F[k, k], v[k]
+        changed = pivot + w * p * p
+        turn = w * p / changed
+        w *= pivot / changed
+        F[k, k] = 1.0 / changed
+        row, rest = F[k, k + 1 :], v[k + 1 :]
+        for j in range(rest.size):
+            rest[j] -= p * row[j]
+            row[j] += turn * rest[j]
 
 
 @kernel
 def solve(F: Floats, b: Floats, u: Floats) -> None:
     """u = A^-1 b."""
+    F, u = borrow(F), borrow(u)
     d = b.size
-    for j in range(d):
-        total = b[j]
-        for k in range(j):
-            total -= F[j, k] * u[k]
-        u[j] = total
+    u[:] = b
+    for k in range(d):
+        add(-u[k], F[k, k + 1 :], u[k + 1 :])
     for j in range(d - 1, -1, -1):
         total = u[j] * F[j, j]
-        for k in range(j + 1, d):
-            total -= F[k, j] * u[k]
+        if d >= LOOPS_BELOW:
+            total -= np.dot(F[j, j + 1 :], u[j + 1 :])
+        else:
+            for k in range(j + 1, d):
+                total -= F[j, k] * u[k]
         u[j] = total
 
 
 @kernel
 def inverse_norm(F: Floats, x: Floats, y: Floats) -> float:
     """||x||_{A^-1} = sqrt(y' D^-1 y) with L y = x; y is scratch."""
+    F, y = borrow(F), borrow(y)
+    y[:] = x
     square = 0.0
-    for j in range(x.size):
-        total = x[j]
-        for k in range(j):
-            total -= F[j, k] * y[k]
-        y[j] = total
-        square += total * total * F[j, j]
+    for k in range(y.size):
+        t = y[k]
+        add(-t, F[k, k + 1 :], y[k + 1 :])
+        square += t * t * F[k, k]
     return math.sqrt(square)
 
 
@@ -97,9 +139,9 @@ def whiten(F: Floats, W: Floats) -> None:
     for j in range(d):
         W[j, j] = 1.0
         for k in range(j):
-            total = F[j, k]
+            total = F[k, j]
             for q in range(k + 1, j):
-                total += F[j, q] * W[q, k]
+                total += F[q, j] * W[q, k]
             W[j, k] = -total
     for j in range(d):
         root = math.sqrt(F[j, j])
@@ -119,43 +161,6 @@ def add_inverse(A: Floats, w: float, V: Floats, F: Floats, W: Floats) -> None:
                 total += W[q, j] * W[q, k]
             V[j, k] += w * total
             V[k, j] = V[j, k]
-
-
-@kernel
-def best_row(theta: Floats, W: Floats, width: float, X: Floats, limit: float) -> int:
-    """The first row of X that maximises x'theta + width ||W x||; -1 if a row is longer than
-    `limit` or not finite.
-
-    Four rows at a time, the last one again where there are no more, keep the processor busy.
-    """
-    best, top, good, square, last = 0, -math.inf, True, limit * limit, len(X) - 1
-    for a in range(0, len(X), 4):
-        b, c, e = min(a + 1, last), min(a + 2, last), min(a + 3, last)
-        ma = mb = mc = me = 0.0  # x'theta
-        na = nb = nc = ne = 0.0  # ||W x||^2
-        la = lb = lc = le = 0.0  # ||x||^2
-        for j in range(theta.size):
-            ya = yb = yc = ye = 0.0
-            for k in range(j + 1):
-                w = W[j, k]
-                ya, yb = ya + w * X[a, k], yb + w * X[b, k]
-                yc, ye = yc + w * X[c, k], ye + w * X[e, k]
-            na, nb, nc, ne = na + ya * ya, nb + yb * yb, nc + yc * yc, ne + ye * ye
-            th, xa, xb, xc, xe = theta[j], X[a, j], X[b, j], X[c, j], X[e, j]
-            ma, mb, mc, me = ma + th * xa, mb + th * xb, mc + th * xc, me + th * xe
-            la, lb, lc, le = la + xa * xa, lb + xb * xb, lc + xc * xc, le + xe * xe
-        good &= (la <= square) & (lb <= square) & (lc <= square) & (le <= square)  # NaN fails
-        va, vb = ma + width * math.sqrt(na), mb + width * math.sqrt(nb)
-        vc, ve = mc + width * math.sqrt(nc), me + width * math.sqrt(ne)
-        if va > top:
-            best, top = a, va
-        if vb > top:
-            best, top = b, vb
-        if vc > top:
-            best, top = c, vc
-        if ve > top:
-            best, top = e, ve
-    return best if good else -1
 
 
 @kernel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -49,6 +48,8 @@ class Recipe:
         values = {k: _revive(v) for k, v in data.items() if k != "type"}
         kind = Recipe.registry.get(data["type"])
         if kind is None:
+            import difflib  # only ever needed for this message
+
             near = difflib.get_close_matches(data["type"], Recipe.registry, n=1)
             hint = (
                 f"did you mean {near[0]!r}?" if near else "import the module that defines it first"

@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.compiled import direct
+from driftbandit.compiled import COMPILED, direct
 from driftbandit.policies import mixture
-from driftbandit.policies.domd import DOMD, Memory, Work
+from driftbandit.policies.auto_cell import single_auto
+from driftbandit.policies.domd import DOMD
+from driftbandit.policies.mirror import Memory, Work
 from driftbandit.policies.mixture import AutoMemory, AutoParams
-from driftbandit.policies.policy import Floats, Ints, Policy, Scores
+from driftbandit.policies.policy import Floats, Ints, Policy, Scores, Single
 
 DISCOUNTS = (0.9, 0.95, 0.98, 0.99, 0.997, 1.0)
 LONG = 0.997  # a world that suits this discount or a larger one looks stationary
@@ -102,8 +104,15 @@ class AutoDOMD(Policy):
 
     @cached_property
     def _judge(self) -> DOMD:
-        """What decides, once theta and H are given."""
-        return DOMD(problem=self.problem, bonus=self.bonus, exploration=self.exploration)
+        """What decides, once theta and H are given; no covariance is larger than its 1/lambda."""
+        assert self.regularizations is not None
+        reach = self._params.S * self.problem.context_norm
+        return DOMD(
+            problem=self.problem,
+            regularization=1.0 / (1.0 / self.regularizations[0] + reach**2),
+            bonus=self.bonus,
+            exploration=self.exploration,
+        )
 
     @cached_property
     def _params(self) -> AutoParams:
@@ -165,6 +174,11 @@ class AutoDOMD(Policy):
     def _work(self) -> Work:
         d = self.problem.dim
         return Work(np.empty((d, d)), np.empty((d, d)), np.empty(d))
+
+    def single(self, memory: AutoMemory, limit: float) -> Single | None:
+        if not COMPILED or self.exploration != "ucb":
+            return None
+        return single_auto(self._judge._packed, self._params, memory, limit)
 
     def forget(self, memory: AutoMemory, steps: float) -> AutoMemory:
         _age_all(self._params, memory, float(steps), self._work())

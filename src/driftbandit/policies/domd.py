@@ -4,213 +4,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import InitVar, dataclass
-from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from driftbandit import theory, validate
-from driftbandit.compiled import COMPILED, borrow, direct, kernel, only_for, piece
-from driftbandit.linalg import (
-    add_outer,
-    best_row,
-    dot,
-    factor,
-    inverse_norm,
-    project_ball,
-    solve,
-    whiten,
-)
-from driftbandit.links import Link, dmu, mu, possible
+from driftbandit.compiled import COMPILED, direct
+from driftbandit.policies.cell import cell_of, single_cell
 from driftbandit.policies.index import check_exploration, index_scores, thompson
+from driftbandit.policies.mirror import (
+    Memory,
+    Params,
+    Work,
+    age,
+    choose_all,
+    learn_all,
+    pack,
+    score_all,
+)
 from driftbandit.policies.policy import Floats, Ints, Policy, Scores, Single
 from driftbandit.problem import Problem
 from driftbandit.theory import Radius, beta
 
-EPS = 2.0**-52
-
-
-class Memory(NamedTuple):
-    """Everything n learners remember."""
-
-    theta: Floats  # (n, d)     estimate
-    H: Floats  # (n, d, d)  discounted curvature
-    t: Ints  # (n,)       rounds seen
-
-
-class Params(NamedTuple):
-    """The recipe in the paper's letters; it travels as one array, which is cheaper to pass."""
-
-    link: Link
-    S: float
-    gamma: float
-    lam: float
-    eta: float
-    scale: float
-    radius: Radius
-
-
-class Work(NamedTuple):
-    """Scratch that learners share while they take turns."""
-
-    F: Floats  # (d, d)  a factorisation
-    W: Floats  # (d, d)  its inverse
-    u: Floats  # (d,)
-
-
-def pack(p: Params) -> Floats:
-    """Params as an array."""
-    return np.array([*p.link, *p[1:-1], *p.radius], dtype=float)
-
-
-@kernel
-def unpack(q: Floats) -> Params:
-    """The Params that `pack` packed."""
-    link = Link(int(q[0]), q[1], q[2], q[3], q[4], q[5] != 0.0)
-    radius = Radius(q[11], q[12], q[13], q[14], q[15])
-    return Params(link, q[6], q[7], q[8], q[9], q[10], radius)
-
-
-@kernel
-def choose(p: Params, s: Memory, i: int, arms: Floats, limit: float, work: Work) -> int:
-    """argmax over arms of x'theta_t + beta_t ||x||_{H_t^-1} (eq. 2); -1 if one is too long."""
-    factor(s.H[i], work.F)
-    whiten(work.F, work.W)
-    width = p.scale * beta(p.radius, s.t[i] + 1.0)
-    return best_row(s.theta[i], work.W, width, arms, limit)
-
-
-@kernel
-def learn(p: Params, s: Memory, i: int, x: Floats, r: float, work: Work) -> None:
-    """One discounted mirror-descent step (eq. 1), then the curvature at the new iterate."""
-    theta, A, g = s.theta[i], s.H[i], p.link.g  # views: writing them writes the memory
-    F, u = work.F, work.u
-    age(p.gamma, p.lam, A)  # A_t = gamma H_t + (1 - gamma) lambda I
-    factor(A, F)
-    solve(F, x, u)  # u = A_t^-1 x
-    z = dot(x, theta)
-    w = p.eta * dmu(p.link, z) / g
-    step = p.eta * (mu(p.link, z) - r) / g / (1.0 + w * dot(x, u))
-    for j in range(x.size):  # the minimiser over R^d, theta - eta Atil^-1 grad
-        theta[j] -= step * u[j]
-    if dot(theta, theta) > p.S * p.S:
-        F[:] = A
-        add_outer(F, w, x)  # Atil = A_t + eta mu'/g x x'
-        theta[:] = project_ball(F, theta, p.S)
-    add_outer(A, dmu(p.link, dot(x, theta)) / g, x)  # H_{t+1} = A_t + mu'(x'theta_{t+1})/g x x'
-    s.t[i] += 1
-
-
-@kernel
-def age(gamma: float, lam: float, H: Floats) -> None:
-    """H <- gamma H + (1 - gamma) lambda I.
-
-    Rounding this and the rank-one term moves H by at most eps tr(H) in norm, and forgetting can
-    pile that up 1/(1 - gamma) times in one direction. Adding it to the diagonal keeps
-    H >= lambda I through any number of rounds, exactly.
-    """
-    if gamma == 1.0:
-        return
-    d, trace = H.shape[0], 0.0
-    for j in range(d):
-        trace += H[j, j]
-    for j in range(d):
-        for k in range(d):
-            H[j, k] *= gamma
-        H[j, j] += (1.0 - gamma) * lam + EPS * trace
-
-
-@kernel
-def score(p: Params, s: Memory, i: int, arms: Floats, mean: Floats, bonus: Floats) -> None:
-    """Estimate and bonus of every arm: what `choose` maximises the sum of."""
-    F, y = np.empty_like(s.H[i]), np.empty_like(s.theta[i])
-    factor(s.H[i], F)
-    width = p.scale * beta(p.radius, s.t[i] + 1.0)
-    for a in range(len(arms)):
-        mean[a] = dot(arms[a], s.theta[i])
-        bonus[a] = width * inverse_norm(F, arms[a], y)
-
-
-@kernel
-def borrowed(s: Memory) -> Memory:
-    return Memory(borrow(s.theta), borrow(s.H), borrow(s.t))
-
-
-@kernel
-def score_all(q: Floats, s: Memory, arms: Floats, mean: Floats, bonus: Floats) -> None:
-    p = unpack(q)
-    for i in range(len(s.t)):
-        score(p, s, i, arms[i], mean[i], bonus[i])
-
-
-@kernel
-def choose_all(q: Floats, s: Memory, arms: Floats, work: Work, out: Ints) -> None:
-    p, s, arms = unpack(q), borrowed(s), borrow(arms)
-    work = Work(borrow(work.F), borrow(work.W), borrow(work.u))
-    for i in range(len(s.t)):
-        out[i] = choose(p, s, i, arms[i], math.inf, work)
-
-
-@kernel
-def learn_all(q: Floats, s: Memory, x: Floats, r: Floats, work: Work) -> None:
-    p, s, x = unpack(q), borrowed(s), borrow(x)
-    work = Work(borrow(work.F), borrow(work.W), borrow(work.u))
-    for i in range(len(s.t)):
-        learn(p, s, i, x[i], r[i], work)
-
-
 _score_all, _choose_all, _learn_all = direct(score_all), direct(choose_all), direct(learn_all)
-
-
-# A single learner, as `Bandit` holds it, is one flat array, the cheapest thing to hand to a
-# kernel: d, limit, the packed recipe, theta, H, t, and room for `Work`.
-RECIPE, THETA = 2, 18
-
-
-def cell_of(q: Floats, s: Memory, limit: float) -> Floats:
-    """The cell of a memory of one learner."""
-    d = s.theta.shape[1]
-    room = np.empty(2 * d * d + d)
-    return np.concatenate([[d, limit], q, s.theta.ravel(), s.H.ravel(), s.t.view(float), room])
-
-
-@kernel
-def memory_in(cell: Floats, d: int) -> Memory:
-    H, t = THETA + d, THETA + d + d * d
-    theta = piece(cell, THETA, (1, d), np.float64)
-    return Memory(theta, piece(cell, H, (1, d, d), np.float64), piece(cell, t, (1,), np.int64))
-
-
-@kernel
-def work_in(cell: Floats, d: int) -> Work:
-    F = THETA + d + d * d + 1
-    W, u = F + d * d, F + 2 * d * d
-    square = (d, d)
-    return Work(
-        piece(cell, F, square, np.float64),
-        piece(cell, W, square, np.float64),
-        piece(cell, u, (d,), np.float64),
-    )
-
-
-@kernel
-def choose_in(cell: Floats, arms: Floats) -> int:
-    """The choice of a single learner, or -1 if `arms` has no rows or one that is no context."""
-    d, arms, cell = arms.shape[1], borrow(arms), borrow(cell)
-    if d != cell[0] or len(arms) == 0:
-        return -1
-    return choose(unpack(cell[RECIPE:]), memory_in(cell, d), 0, arms, cell[1], work_in(cell, d))
-
-
-@kernel
-def learn_in(cell: Floats, x: Floats, r: float) -> bool:
-    """Teach a single learner, unless x is no context or r no reward."""
-    d, x, cell = x.size, borrow(x), borrow(cell)
-    p = unpack(cell[RECIPE:])
-    if d != cell[0] or not dot(x, x) <= cell[1] * cell[1] or not possible(p.link, r):
-        return False
-    learn(p, memory_in(cell, d), 0, x, r, work_in(cell, d))
-    return True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -391,16 +208,7 @@ class DOMD(Policy):
     def single(self, memory: Memory, limit: float) -> Single | None:
         if not COMPILED or self.exploration != "ucb":
             return None
-        d, cell = self.problem.dim, cell_of(self._packed, memory, limit)
-        H, t = THETA + d, THETA + d + d * d
-        inside = Memory(
-            theta=cell[THETA:H].reshape(1, d),
-            H=cell[H:t].reshape(1, d, d),
-            t=cell[t : t + 1].view(np.int64),
-        )
-        choose = only_for(choose_in, cell, np.empty((1, d)))
-        learn = only_for(learn_in, cell, np.empty(d), 1.0)
-        return Single(inside, partial(choose, cell), partial(learn, cell))
+        return single_cell(cell_of(self._packed, memory, limit))
 
     def sane(self, memory: Memory) -> bool:
         if not super().sane(memory):

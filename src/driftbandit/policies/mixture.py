@@ -14,7 +14,7 @@ import numpy as np
 from driftbandit.compiled import borrow, kernel
 from driftbandit.linalg import add_inverse, add_outer, dot
 from driftbandit.links import Link, m, mu_dmu
-from driftbandit.policies.domd import Memory, Params, Work, age, learn
+from driftbandit.policies.mirror import Memory, Params, Work, age, learn
 from driftbandit.policies.policy import Floats, Ints
 from driftbandit.theory import Radius
 
@@ -148,8 +148,29 @@ def remember(s: AutoMemory, i: int) -> None:
 
 
 @kernel
+def learn_one(p: AutoParams, s: AutoMemory, i: int, x: Floats, r: float, work: Work) -> None:
+    """The i-th mixture sees that x gave r."""
+    judge(p, s, i, x, r)
+    teach(p, s, i, x, r, work)
+    renew(p, s, i)
+    share(p, s.weights[i])
+    pool(p, s, i, work)
+    s.t[i] += 1
+    remember(s, i)
+
+
+@kernel
+def age_one(p: AutoParams, s: AutoMemory, i: int, steps: float, work: Work) -> None:
+    """Rounds without data: every learner forgets at its own pace."""
+    for k in range(p.gamma.size):
+        age(p.gamma[k] ** steps, p.lam[k], s.Hs[i, k])
+        s.rounds[i, k] *= p.gamma[k] ** steps
+    pool(p, s, i, work)
+
+
+@kernel
 def learn_all(p: AutoParams, s: AutoMemory, x: Floats, r: Floats, work: Work) -> None:
-    """Every mixture of the batch sees its x and r."""
+    x, work = borrow(x), Work(borrow(work.F), borrow(work.W), borrow(work.u))
     s = AutoMemory(
         borrow(s.theta),
         borrow(s.H),
@@ -163,20 +184,10 @@ def learn_all(p: AutoParams, s: AutoMemory, x: Floats, r: Floats, work: Work) ->
         borrow(s.t),
     )
     for i in range(len(s.t)):
-        judge(p, s, i, x[i], r[i])
-        teach(p, s, i, x[i], r[i], work)
-        renew(p, s, i)
-        share(p, s.weights[i])
-        pool(p, s, i, work)
-        s.t[i] += 1
-        remember(s, i)
+        learn_one(p, s, i, x[i], r[i], work)
 
 
 @kernel
 def age_all(p: AutoParams, s: AutoMemory, steps: float, work: Work) -> None:
-    """Rounds without data: every learner forgets at its own pace."""
     for i in range(len(s.t)):
-        for k in range(p.gamma.size):
-            age(p.gamma[k] ** steps, p.lam[k], s.Hs[i, k])
-            s.rounds[i, k] *= p.gamma[k] ** steps
-        pool(p, s, i, work)
+        age_one(p, s, i, steps, work)

@@ -26,15 +26,18 @@ class Scores(NamedTuple):
 
 
 class Single(NamedTuple):
-    """One learner whose decisions are one checked, compiled call each, for `Bandit`.
+    """One learner as `Bandit` holds it; each function is atomic, threads may call it at once.
 
-    The functions take contiguous float64 arrays and raise TypeError for anything else; contexts
+    `choose` and `update` take float64 arrays of two axes and of one, and check the rest: contexts
     of another dimension, not finite or too long, and impossible rewards, change nothing.
     """
 
     memory: Any
     choose: Callable[[Floats], int]  # arms (N, d) -> the arm, or -1
     update: Callable[[Floats, float], bool]  # x (d,) and its reward -> whether it was learnt
+    best: Callable[[Floats, Floats, int], Ints]  # clean arms, their norms, k -> the k best
+    forget: Callable[[float], None]  # age the memory by so many rounds
+    copy: Callable[[], Any]  # the memory as it is now
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -102,6 +105,17 @@ class Policy(Recipe):
     def choose(self, memory: Any, arms: Floats, noise: Floats | None = None) -> Ints:
         """Index of the arm to play for each learner, (n,); ties go to the lowest index."""
         return np.asarray(np.argmax(self.scores(memory, arms).upper, axis=1))
+
+    def best(self, memory: Any, arms: Floats, k: int, noise: Floats | None = None) -> Ints:
+        """The k best arms of each learner, (n, k): its choice, its choice without that, ..."""
+        n, n_arms = np.shape(arms)[:2]
+        rows, left = np.arange(n), np.tile(np.arange(n_arms), (n, 1))
+        out = np.empty((n, k), dtype=np.int64)
+        for place in range(k):
+            choice = self.choose(memory, arms[rows[:, None], left] if place else arms, noise)
+            out[:, place] = left[rows, choice]
+            left = left[left != out[:, place, None]].reshape(n, n_arms - place - 1)
+        return out
 
     def update(self, memory: Any, x: Floats, r: Floats, noise: Floats | None = None) -> Any:
         raise NotImplementedError
