@@ -142,6 +142,7 @@ TUNING |= {"half_life": NOT_ROUNDS}
 WORLD = {"horizon": NOT_A_COUNT, "dim": NOT_A_COUNT, "radius": NOT_POSITIVE, "family": NOT_A_RECIPE}
 KNOWN = {"context_norm": NOT_POSITIVE, "path_length": NEGATIVE, "change_points": NOT_WHOLE}
 ARMS = {"arms": NOT_A_RECIPE}
+DRAWN = {"count": NOT_A_COUNT | st.none(), "shortest": NOT_A_SHARE, "intercept": NEGATIVE}
 DOORS = {
     partial(Problem, dim=3): WORLD | KNOWN,
     db.Binomial: {"trials": NOT_A_COUNT},
@@ -158,8 +159,13 @@ DOORS = {
     db.RandomWalk: WORLD | ARMS | {"stride": NOT_POSITIVE | st.none()},
     db.Jumps: WORLD | ARMS | {"jumps": NOT_WHOLE | st.none() | st.integers(min_value=5000)},
     db.Stationary: {name: bad | st.none() for name, bad in (WORLD | ARMS).items()},
-    db.FreshArms: {"count": NOT_A_COUNT | st.none()},
-    db.FixedArms: {"count": NOT_A_COUNT | st.none()},
+    db.Switching: WORLD | ARMS | {"period": NOT_A_COUNT | st.none()},
+    db.Bursts: WORLD | ARMS | {"bursts": NOT_WHOLE | st.none(), "length": NOT_A_COUNT | st.none()},
+    db.OneCoordinate: WORLD | ARMS | {"turns": NEGATIVE | st.none(), "swing": NOT_A_SHARE},
+    db.Fading: WORLD | ARMS | {"last": NOT_A_SHARE},
+    partial(db.AutoDOMD, problem=PROBLEM): {"share": NEGATIVE, "bonus": NEGATIVE},
+    db.FreshArms: DRAWN,
+    db.FixedArms: DRAWN,
     db.GivenArms: {"arms": NOT_GIVEN},
     partial(Bandit, DOMD(problem=PROBLEM)): {"seed": NOT_A_SEED},
     Bandit: {"policy": NOT_A_RECIPE | st.none()},

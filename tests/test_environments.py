@@ -7,15 +7,19 @@ import pytest
 
 from driftbandit import (
     Binomial,
+    Bursts,
     Circle,
+    Fading,
     FixedArms,
     FreshArms,
     Gaussian,
     GivenArms,
     Jumps,
+    OneCoordinate,
     RandomWalk,
     SignFlip,
     Stationary,
+    Switching,
 )
 from driftbandit.checks import environment_checks
 
@@ -29,6 +33,12 @@ WORLDS = [
     Jumps(horizon=40, jumps=0),
     Stationary(horizon=40, dim=3, arms=GivenArms(np.tile(OWN, (40, 1, 1)))),
     Stationary(horizon=1),
+    Switching(horizon=40, period=7, dim=3, radius=2.0),
+    Bursts(horizon=60, bursts=3, length=10, dim=3, arms=FreshArms(5, shortest=0.2)),
+    Bursts(horizon=30, bursts=1, length=5, dim=1),
+    OneCoordinate(horizon=40, turns=1.3, radius=3.0, arms=FixedArms(4, intercept=0.5)),
+    OneCoordinate(horizon=40, dim=1),
+    Fading(horizon=40, last=0.2),
 ]
 
 
@@ -91,3 +101,42 @@ def test_given_arms_are_shuffled_per_seed_and_keep_their_norm():
     assert own != GivenArms(OWN[:3])
     with pytest.raises(ValueError, match="read-only"):
         own.arms[0, 0] = 1.0
+
+
+def test_switching_alternates_between_two_regimes():
+    path = Switching(horizon=35, period=10, dim=4).path(0)
+    assert len(np.unique(path, axis=0)) == 2
+    assert np.array_equal(path[:10], path[20:30])
+    assert Switching(horizon=35, period=10).measure(0)[1] == 3
+
+
+def test_bursts_rest_between_moves_along_the_sphere():
+    world = Bursts(horizon=1000, bursts=3, length=50, dim=4, radius=2.0)
+    path = world.path(1)
+    np.testing.assert_allclose(np.linalg.norm(path, axis=1), 2.0)
+    assert 3 * 49 <= world.measure(1)[1] <= 3 * 51
+    assert world.measure(1)[0] <= world.path_length
+
+
+def test_only_one_coordinate_moves():
+    path = OneCoordinate(horizon=200, dim=4, swing=0.6, radius=2.0).path(0)
+    assert np.ptp(path[:, 0]) == pytest.approx(2 * 0.6 * 2.0, rel=0.01)
+    assert np.ptp(path[:, 1:], axis=0).max() == 0.0
+    assert np.linalg.norm(path[0, 1:]) == pytest.approx(2.0 * 0.8)
+
+
+def test_a_fading_signal_keeps_its_direction():
+    path = Fading(horizon=100, last=0.1, radius=3.0, dim=4).path(0)
+    size = np.linalg.norm(path, axis=1)
+    np.testing.assert_allclose(size, np.linspace(3.0, 0.3, 100))
+    np.testing.assert_allclose(path / size[:, None], np.tile(path[0] / 3.0, (100, 1)))
+
+
+@pytest.mark.parametrize("kind", [FreshArms, FixedArms])
+def test_arms_with_an_intercept_and_unequal_lengths(kind):
+    arms = kind(50, shortest=0.3, intercept=0.6).stream(0, 4)(20)
+    assert arms.shape == (20, 50, 4)
+    assert (arms[..., 0] == 0.6).all()
+    rest = np.linalg.norm(arms[..., 1:], axis=-1) / 0.8
+    assert 0.3 <= rest.min() < 0.4
+    assert 0.9 < rest.max() <= 1.0 + 1e-12

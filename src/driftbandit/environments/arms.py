@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit import validate
-from driftbandit.environments.tapes import ARMS, tape
+from driftbandit.environments.tapes import ARMS, LENGTHS, tape
 from driftbandit.recipe import Recipe
 from driftbandit.validate import LARGEST, show
 
@@ -56,13 +56,19 @@ class DrawnArms(Arms):
                 f"intercept must be below 1, the length of an arm, got {self.intercept}"
             )
 
-    def _draw(self, rng: np.random.Generator, rounds: int, dim: int) -> Floats:
+    def _draw(self, seed: int, dim: int) -> Draw:
+        rng, lengths = tape(seed, ARMS), tape(seed, LENGTHS)
+        return lambda rounds: self._arms(rng, lengths, rounds, dim)
+
+    def _arms(
+        self, rng: np.random.Generator, lengths: np.random.Generator, rounds: int, dim: int
+    ) -> Floats:
         c, free = self.intercept, dim - (self.intercept > 0.0)
         if free < 1:
             raise ValueError("an intercept needs dim >= 2: one feature is the constant")
         x = _unit(rng.standard_normal((rounds, self.count, free)))
         if self.shortest < 1.0:
-            x *= rng.uniform(self.shortest, 1.0, (rounds, self.count, 1))
+            x *= lengths.uniform(self.shortest, 1.0, (rounds, self.count, 1))
         if c == 0.0:
             return x
         constant = np.full((rounds, self.count, 1), c)
@@ -74,8 +80,7 @@ class FreshArms(DrawnArms):
     """`count` random arms, new in every round (the paper's choice)."""
 
     def stream(self, seed: int, dim: int) -> Draw:
-        rng = tape(seed, ARMS)
-        return lambda rounds: self._draw(rng, rounds, dim)
+        return self._draw(seed, dim)
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class FixedArms(DrawnArms):
     """`count` random arms, drawn once per seed and kept."""
 
     def stream(self, seed: int, dim: int) -> Draw:
-        arms = self._draw(tape(seed, ARMS), 1, dim)[0]
+        arms = self._draw(seed, dim)(1)[0]
         return lambda rounds: np.broadcast_to(arms, (rounds, *arms.shape))
 
 

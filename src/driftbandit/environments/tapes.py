@@ -10,10 +10,10 @@ import numpy as np
 
 from driftbandit import validate
 
-PATH, ARMS, REWARDS, POLICY = range(4)
+PATH, ARMS, REWARDS, POLICY, LENGTHS = range(5)
 
 
 def tape(seed: int, stream: int) -> np.random.Generator:
-    """The generator of one purpose (`PATH`, `ARMS`, `REWARDS`, `POLICY`) of one seed."""
+    """The generator of one purpose (`PATH`, `ARMS`, ...) of one seed."""
     seed = validate.count("seed", seed, "seeds are whole numbers", least=0)
     return np.random.default_rng(np.random.SeedSequence([seed, stream]))

@@ -1,0 +1,319 @@
+"""AutoDOMD against a slow twin in NumPy, its invariants, and what it says of its world."""
+
+import math
+import threading
+
+import numpy as np
+import pytest
+
+from driftbandit import (
+    DOMD,
+    AutoDOMD,
+    Bandit,
+    Bernoulli,
+    Binomial,
+    Circle,
+    Gaussian,
+    Jumps,
+    Problem,
+    SignFlip,
+    Stationary,
+    simulate,
+)
+from driftbandit.linalg import add_inverse
+
+FAMILIES = [Bernoulli(), Binomial(4), Gaussian(0.25, 6.0)]
+
+
+class Twin:
+    """The same mixture from its formulas: lists of learners, no shared scratch, no logarithms
+    kept between rounds but one."""
+
+    def __init__(self, policy):
+        problem, d = policy.problem, policy.problem.dim
+        pairs = [(g, lam) for lam in policy.regularizations for g in policy.discounts]
+        self.gamma = np.array([g for g, _ in pairs])
+        self.lam = np.array([lam for _, lam in pairs]) * problem.context_norm**2
+        self.prior = (1.001 - self.gamma) ** -0.3 / sum((1.001 - self.gamma) ** -0.3)
+        self.thetas = [np.zeros(d) for _ in pairs]
+        self.Hs = [lam * np.eye(d) for lam in self.lam]
+        self.weights, self.policy = self.prior.copy(), policy
+        self.gains = np.array([[1.0, 4.0] for _ in pairs])
+        self.rounds, self.renewals = np.zeros(len(pairs)), 0
+
+    def moments(self):
+        big = self.weights >= 1e-3
+        theta = sum(w * th for w, th in zip(self.weights, self.thetas))
+        V = sum(
+            w * (np.linalg.inv(H) + np.outer(th - theta, th - theta))
+            for w, th, H in zip(
+                self.weights[big], np.array(self.thetas)[big], np.array(self.Hs)[big]
+            )
+        )
+        return theta, V
+
+    def choose(self, arms):
+        theta, V = self.moments()
+        return int(np.argmax(arms @ theta + 1.5 * np.sqrt(np.einsum("ad,de,ae->a", arms, V, arms))))
+
+    def update(self, x, r):
+        family, S = self.policy.problem.family, self.policy.problem.radius
+        logs = np.log(self.weights)
+        for k, theta in enumerate(self.thetas):
+            gain, curvature = self.gains[k]
+            z = gain * (x @ theta)
+            logs[k] += (r * z - family.m(z)) / family.g
+            curvature = 0.998 * curvature + 0.008 + family.dmu(z) * (x @ theta) ** 2 / family.g
+            gain += ((x @ theta) * (r - family.mu(z)) / family.g + 0.008 * (1 - gain)) / curvature
+            self.gains[k] = max(0.0, gain), curvature
+            A = self.gamma[k] * self.Hs[k] + (1 - self.gamma[k]) * self.lam[k] * np.eye(len(x))
+            slope, gap = family.dmu(x @ theta), family.mu(x @ theta) - r
+            Atil = A + slope / family.g * np.outer(x, x)
+            new = theta - np.linalg.solve(Atil, gap / family.g * x)
+            self.thetas[k] = new if np.linalg.norm(new) <= S else onto_ball(Atil, new, S)
+            self.Hs[k] = A + family.dmu(x @ self.thetas[k]) / family.g * np.outer(x, x)
+        self.rounds = self.gamma * self.rounds + 1
+        self.renew(logs)
+        weights = np.exp(logs - logs.max())
+        self.weights = (1 - 1e-4) * weights / weights.sum() + 1e-4 * self.prior
+
+    def renew(self, logs):
+        lead = int(np.argmax(logs))
+        for k in np.flatnonzero((logs < logs[lead] - 6.0) & (self.gamma > self.gamma[lead])):
+            extra = max(0.0, self.lam[k] - self.lam[lead])
+            self.thetas[k] = self.thetas[lead].copy()
+            self.Hs[k] = self.Hs[lead] + extra * np.eye(len(self.thetas[k]))
+            self.gains[k], self.rounds[k] = self.gains[lead], self.rounds[lead]
+            logs[k] = logs[lead] - 3.0
+            self.renewals += 1
+
+
+def onto_ball(A, zeta, S):
+    """argmin ||v - zeta||_A over ||v|| <= S by bisection on the multiplier."""
+    low, high = 0.0, 1e8
+    for _ in range(200):
+        nu = (low + high) / 2
+        v = np.linalg.solve(A + nu * np.eye(len(A)), A @ zeta)
+        low, high = (nu, high) if np.linalg.norm(v) > S else (low, nu)
+    return v
+
+
+@pytest.mark.parametrize("radius", [0.5, 3.0])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: type(f).__name__)
+def test_twin(family, radius):
+    """Rounds with a change, so that learners are renewed and projected."""
+    world = SignFlip(horizon=300, dim=3, radius=radius, family=family)
+    policy = AutoDOMD(problem=world.problem)
+    twin, memory = Twin(policy), policy.init(1)
+    (block,) = world.blocks([3], 300)
+    for arms, theta, luck in zip(block.arms, block.theta, block.luck):
+        choice = int(policy.choose(memory, arms)[0])
+        if memory.t[0] > 5:  # the first rounds tie up to rounding
+            assert choice == twin.choose(arms[0])
+        x = arms[:, choice]
+        r = family.draw(x @ theta[0], luck)
+        memory = policy.update(memory, x, r)
+        twin.update(x[0], float(r[0]))
+    np.testing.assert_allclose(memory.thetas[0], twin.thetas, atol=1e-7)
+    np.testing.assert_allclose(memory.Hs[0], twin.Hs, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(memory.weights[0], twin.weights, atol=1e-7)
+    np.testing.assert_allclose(memory.gains[0], twin.gains, rtol=1e-7)
+    np.testing.assert_allclose(memory.rounds[0], twin.rounds, rtol=1e-9)
+    assert twin.renewals > 0 or radius < 1.0
+    theta, V = twin.moments()
+    np.testing.assert_allclose(memory.theta[0], theta, atol=1e-7)
+    np.testing.assert_allclose(np.linalg.inv(memory.H[0]), V, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.kernel
+def test_add_inverse():
+    rng = np.random.default_rng(1)
+    for d in (1, 4, 40):
+        A = rng.standard_normal((d, d))
+        A, V = A @ A.T + np.eye(d), rng.standard_normal((d, d))
+        V += V.T
+        expected = V + 0.3 * np.linalg.inv(A)
+        add_inverse(A, 0.3, V, np.empty((d, d)), np.empty((d, d)))
+        np.testing.assert_allclose(V, expected, rtol=1e-9, atol=1e-12)
+        assert np.array_equal(V, V.T)
+
+
+@pytest.mark.kernel
+def test_one_learner_is_domd_with_eta_1():
+    """A grid of one is DOMD: the mixture, its gains and renewals change nothing."""
+    world = Circle(horizon=120, dim=3, radius=2.0)
+    one = AutoDOMD(problem=world.problem, discounts=[0.98], regularizations=[2.0], bonus=1.0)
+    domd = DOMD(problem=world.problem, discount=0.98, regularization=2.0, step=1.0, bonus=1.0)
+    mine, its = simulate(one, world, (0, 1)), simulate(domd, world, (0, 1))
+    assert np.array_equal(mine.choices[:, 5:], its.choices[:, 5:])
+
+
+@pytest.mark.parametrize("pool", ["mixture", "leader"])
+def test_bandit_is_the_policy_and_continues_from_a_file(pool, tmp_path):
+    world = Jumps(horizon=300, jumps=2, dim=3, radius=2.0)
+    policy = AutoDOMD(problem=world.problem, pool=pool)
+    (block,) = world.blocks([1], 300)
+    bandit, memory = Bandit(policy), policy.init(1)
+    for t, (arms, theta, luck) in enumerate(zip(*block)):
+        if t == 150:
+            bandit.save(tmp_path / "bandit.npz")
+            bandit = Bandit.load(tmp_path / "bandit.npz")
+            bandit.forget(7)
+            memory = policy.forget(memory, 7)
+        choice = bandit.choose(arms[0])
+        assert choice == policy.choose(memory, arms)[0]
+        r = world.family.draw(arms[:, choice] @ theta[0], luck)
+        bandit.update(arms[0, choice], float(r[0]))
+        memory = policy.update(memory, arms[:, choice], r)
+    for name, mine, its in zip(memory._fields, bandit._memory, memory):
+        np.testing.assert_array_equal(mine, its, err_msg=name)
+
+
+def test_contexts_of_another_length_change_nothing():
+    """x L with the radius divided by L is the same problem."""
+    L, d = 4.0, 3
+    rng = np.random.default_rng(5)
+    plain = Bandit(AutoDOMD(problem=Problem(dim=d, radius=2.0)))
+    scaled = Bandit(AutoDOMD(problem=Problem(dim=d, radius=2.0 / L, context_norm=L)))
+    for t in range(200):
+        arms = rng.standard_normal((8, d))
+        arms /= np.linalg.norm(arms, axis=1, keepdims=True)
+        choice = plain.choose(arms)
+        assert t < 5 or choice == scaled.choose(L * arms)
+        reward = float(rng.random() < 0.5 + 0.4 * arms[choice, 0])
+        plain.update(arms[choice], reward)
+        scaled.update(L * arms[choice], reward)
+    np.testing.assert_allclose(scaled.theta, plain.theta / L, rtol=1e-7)
+
+
+def test_mixture_predicts_as_the_fixed_share_bound_says():
+    """Without renewals and gains, the mixture's log loss is at most any learner's plus
+    log(1/prior) - T log(1 - share), whoever chose the data (docs/theory.md)."""
+    world = Circle(horizon=600, dim=3, radius=2.0)
+    share = 1e-3
+    policy = AutoDOMD(problem=world.problem, renewal=1e6, rescaling=False, share=share)
+    memory, (block,) = policy.init(1), world.blocks([2], 600)
+    mixture, learners = 0.0, np.zeros(memory.weights.shape[1])
+    for arms, theta, luck in zip(*block):
+        x = arms[:, policy.choose(memory, arms)[0]]
+        r = world.family.draw(x @ theta[0], luck)
+        p = world.family.mu(memory.thetas[0] @ x[0])
+        likelihood = np.where(r[0] == 1.0, p, 1.0 - p)
+        mixture -= math.log(memory.weights[0] @ likelihood)
+        learners -= np.log(likelihood)
+        memory = policy.update(memory, x, r)
+    bounds = learners - np.log(policy._params.prior) - 600 * math.log(1 - share)
+    assert mixture <= bounds.min()
+    assert mixture > learners.min() - 1.0  # and the bound is no empty word: nobody is far better
+
+
+def states(world, seed=0):
+    """What `explain` says before every round."""
+    bandit, (block,) = Bandit(AutoDOMD(problem=world.problem)), world.blocks([seed], world.horizon)
+    said = []
+    for arms, theta, luck in zip(block.arms[:, 0], block.theta[:, 0], block.luck[:, 0]):
+        said.append(bandit.explain())
+        x = arms[bandit.choose(arms)]
+        bandit.update(x, float(world.family.draw(x @ theta, luck)))
+    return said, bandit
+
+
+def test_it_says_what_the_world_does():
+    still, _ = states(Stationary(horizon=2000, radius=2.0))
+    assert still[0].state == "learning"
+    assert sum(e.state == "stationary" for e in still[1000:]) > 900
+    moving, _ = states(Circle(horizon=2000, radius=3.0, turns=5))
+    assert sum(e.state == "drifting" for e in moving[1000:]) > 700
+    assert moving[-1].memory < 200 < 1000 < still[-1].memory
+    jump = Jumps(horizon=2000, jumps=1, radius=3.0)
+    said, _ = states(jump, seed=4)
+    moment = int(np.flatnonzero(np.diff(jump.path(4)[:, 0]))[0])
+    assert any(e.state == "just changed" for e in said[moment : moment + 100])
+
+
+def test_an_explanation_adds_up():
+    said, _ = states(Stationary(horizon=300))
+    last = said[-1]
+    assert sum(last.discounts.values()) == pytest.approx(1.0)
+    assert sum(last.regularizations.values()) == pytest.approx(1.0)
+    assert 0 < last.memory <= 300
+    with pytest.raises(ValueError, match="AutoDOMD"):
+        Bandit(DOMD(problem=Problem(dim=3))).explain()
+    with pytest.raises(ValueError, match="AutoDOMD"):
+        Bandit(DOMD(problem=Problem(dim=3))).plot_memory()
+
+
+@pytest.mark.parametrize("rounds", [1, 127, 128, 129, 256, 257, 1000])
+def test_history_keeps_evenly_spaced_rounds(rounds):
+    policy = AutoDOMD(problem=Problem(dim=1, radius=1.0), discounts=[1.0], regularizations=[1.0])
+    memory = policy.init(1)
+    for _ in range(rounds):
+        memory = policy.update(memory, np.ones((1, 1)), np.ones(1))
+    t, (values,) = policy.memory_over_time(memory)
+    np.testing.assert_allclose(values, t)  # one learner that never forgets rests on all rounds
+    assert 64 <= len(t) <= 128 or len(t) == rounds
+    assert t[-1] > rounds - (t[1] - t[0] if len(t) > 1 else 1)
+
+
+def test_plot_memory():
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    _, bandit = states(Stationary(horizon=200))
+    ax = bandit.plot_memory(ax=plt.figure().gca(), color="C1")
+    (line,) = ax.get_lines()
+    assert "memory" in ax.get_ylabel()
+    assert len(line.get_xdata()) == 100
+    plt.close("all")
+
+
+def test_without_a_radius():
+    """A signal far beyond the paper's unit ball is found without being told its size."""
+    world = Stationary(horizon=1500, radius=6.0, dim=3)
+    blind = AutoDOMD(problem=Problem(dim=3))
+    run = simulate(blind, world, range(4))
+    told = simulate(AutoDOMD(problem=world.problem), world, range(4))
+    assert run.mean()[-1] < 2.0 * told.mean()[-1] + 10.0
+
+
+def test_threads_share_a_bandit():
+    bandit = Bandit(AutoDOMD(problem=Problem(dim=3, radius=1.0)))
+    x = np.array([0.6, 0.0, 0.8])
+
+    def work():
+        for _ in range(200):
+            bandit.choose(x[None])
+            bandit.update(x, 1.0)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert bandit.rounds == 800
+    assert bandit.policy.sane(bandit._single.copy())
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"discounts": []}, "discounts"),
+        ({"discounts": [0.9, 0.9]}, "discounts"),
+        ({"discounts": [1.1]}, "discounts"),
+        ({"discounts": "fast"}, "discounts"),
+        ({"regularizations": [0.0]}, "regularizations"),
+        ({"regularizations": 3.0}, "regularizations"),
+        ({"share": 1.0}, "share"),
+        ({"share": -0.1}, "share"),
+        ({"renewal": 0.0}, "renewal"),
+        ({"bonus": -1.0}, "bonus"),
+        ({"pool": "committee"}, "pool"),
+        ({"rescaling": 1}, "rescaling"),
+        ({"exploration": "luck"}, "exploration"),
+    ],
+)
+def test_options_out_of_range_are_refused_by_name(options, word):
+    with pytest.raises(ValueError, match=word):
+        AutoDOMD(problem=Problem(dim=3), **options)
