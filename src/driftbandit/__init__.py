@@ -14,6 +14,7 @@ from driftbandit.environments import (
     Stationary,
 )
 from driftbandit.families import Bernoulli, Binomial, Family, Gaussian, Poisson
+from driftbandit.fleet import Fleet
 from driftbandit.policies import (
     BVDGLMUCB,
     DGLUCB,
@@ -65,6 +66,7 @@ __all__ = [
     "Environment",
     "Family",
     "FixedArms",
+    "Fleet",
     "FreshArms",
     "GLBWeightUCB",
     "Gaussian",

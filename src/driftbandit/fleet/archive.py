@@ -10,27 +10,14 @@ import numpy as np
 
 from driftbandit import files
 from driftbandit.fleet.batch import Key, keys_of
-from driftbandit.policies.policy import taken
+from driftbandit.policies.policy import Policy, taken
 from driftbandit.recipe import Recipe
 
 if TYPE_CHECKING:
     from driftbandit.fleet.fleet import Fleet
+    from driftbandit.fleet.members import Members
 
-PAGE = 1 << 16  # learners
 KINDS = (int, str, bytes)
-
-
-def pages(fleet: Fleet) -> Iterator[tuple[list[Key], Any]]:
-    """Keys and records of all learners, those in memory and then the others."""
-    keys, rows = fleet._index.items()
-    for start in range(0, len(keys), PAGE):
-        part = slice(start, start + PAGE)
-        yield keys[part], fleet._rows.records(rows[part])
-    if fleet._store is not None:
-        for page, records in fleet._store.pages(PAGE):
-            stale = fleet._index.find(keys_of(page))[0] > 0
-            fresh = [key for key, old in zip(page, stale) if not old]
-            yield fresh, records[~stale]
 
 
 def save(fleet: Fleet, path: str | os.PathLike[str]) -> None:
@@ -44,7 +31,7 @@ def save(fleet: Fleet, path: str | os.PathLike[str]) -> None:
 
 def _columns(fleet: Fleet) -> Iterator[tuple[str, Any]]:
     number = 0
-    for number, (keys, records) in enumerate(pages(fleet), start=1):
+    for number, (keys, records) in enumerate(fleet._members.pages(), start=1):
         for name, array in zip(("kinds", "ends", "keys"), packed(keys)):
             yield f"{name}.{number}", array
         for name in records.dtype.names:
@@ -54,40 +41,39 @@ def _columns(fleet: Fleet) -> Iterator[tuple[str, Any]]:
 
 def load(kind: type[Fleet], path: str | os.PathLike[str], **options: Any) -> Fleet:
     with files.opened(path, "fleet") as (header, archive):
-        policy, dtype = Recipe.from_dict(header["policy"]), header["dtype"]
-        state, count = header["rng"], int(archive["pages"])
-    fleet = kind(policy, dtype=dtype, **options)
-    if fleet._store is not None and fleet._store.count:
-        fleet._store.close()
+        recipe = {"policy": Recipe.from_dict(header["policy"]), "dtype": header["dtype"]}
+        kind(**recipe)._rng.bit_generator.state = header["rng"]
+        count = int(archive["pages"])
+    fleet = kind(**recipe, **options)
+    members, store = fleet._members, fleet._members.store
+    if store is not None and store.count:
+        store.close()
         raise ValueError(
-            f"store {fleet._store.path!r} holds learners already, and {path} would mix with them: "
-            "delete it or name another file"
+            f"store {store.path!r} holds learners already, and those of {path} would mix with "
+            "them: delete it or name another file"
         )
-    with files.opened(path, "fleet") as (_, archive):
-        fleet._rng.bit_generator.state = state
+    with files.opened(path, "fleet") as (header, archive):
+        fleet._rng.bit_generator.state = header["rng"]
         for number in range(1, count + 1):
-            _add(fleet, archive, number)
+            _add(fleet.policy, members, archive, number)
     return fleet
 
 
-def _add(fleet: Fleet, archive: Any, number: int) -> None:
-    keys = keys_of(unpacked(*(archive[f"{name}.{number}"] for name in ("kinds", "ends", "keys"))))
-    names = fleet._rows.memory._fields
-    columns = {name: archive[f"{name}.{number}"] for name in names}
+def _add(policy: Policy, members: Members, archive: Any, number: int) -> None:
+    """One page of learners, if they can be what `save` wrote."""
+    memory, record = members.rows.memory, members.rows.record
+    keys = unpacked(*(archive[f"{name}.{number}"] for name in ("kinds", "ends", "keys")))
+    columns = {name: archive[f"{name}.{number}"] for name in memory._fields}
     for name, array in columns.items():
-        wanted = fleet._rows.record[name]
-        if array.dtype != wanted.base or array.shape != (len(keys), *wanted.shape):
+        if array.dtype != record[name].base or array.shape != (len(keys), *record[name].shape):
             raise ValueError(f"its array {name!r} is {array.dtype} {array.shape}")
-    whole = taken(type(fleet._rows.memory)(**columns), np.arange(len(keys)))
-    if not fleet.policy.sane(whole) or len(set(list(keys))) < len(keys):
-        raise ValueError(f"no fleet of {fleet.policy.name} can have these memories")
-    for part in fleet._parts(len(keys)):
-        rows, unknown = fleet._index.find(keys[part])
-        if unknown < len(rows):
+    if not policy.sane(taken(type(memory)(**columns), np.arange(len(keys)))):
+        raise ValueError(f"no {policy.name} can have these memories")
+    for part in members.parts(len(keys)):
+        batch = keys_of(keys[part])
+        if members.find(batch).any() or len(set(keys[part])) < len(batch):
             raise ValueError("it holds a key twice")
-        fleet._tick += 1
-        rows = fleet._make(keys[part])
-        fleet._rows.fill(rows, {name: array[part] for name, array in columns.items()})
+        members.rows.fill(members.make(batch), {name: a[part] for name, a in columns.items()})
 
 
 def packed(keys: list[Key]) -> tuple[Any, Any, Any]:
@@ -106,10 +92,11 @@ def _bytes(key: Key) -> bytes:
 
 def unpacked(kinds: Any, ends: Any, blob: Any) -> list[Key]:
     """The keys that `packed` packed."""
-    text, start, keys = blob.tobytes(), 0, []
-    for kind, end in zip(kinds.tolist(), ends.tolist()):
-        part, start = text[start:end], end
-        keys.append(
-            (int.from_bytes(part, "little", signed=True), part.decode(errors="replace"), part)[kind]
-        )
-    return keys
+    text, starts = blob.tobytes(), [0, *ends.tolist()]
+    return [_key(k, text[a:b]) for k, a, b in zip(kinds.tolist(), starts, starts[1:])]
+
+
+def _key(kind: int, part: bytes) -> Key:
+    if KINDS[kind] is int:
+        return int.from_bytes(part, "little", signed=True)
+    return part.decode() if KINDS[kind] is str else part

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from threading import RLock
 from typing import Any
 
@@ -13,15 +14,15 @@ from numpy.typing import ArrayLike
 from driftbandit import validate
 from driftbandit.bandit import SLACK, Bandit
 from driftbandit.fleet import archive
-from driftbandit.fleet.batch import Key, Keys, first_bad, floats_of, key_of, keys_of
-from driftbandit.fleet.index import Index, distinct
+from driftbandit.fleet.batch import Key, first_bad, floats_of, key_of, keys_of
 from driftbandit.fleet.learner import Learner
+from driftbandit.fleet.members import Members
 from driftbandit.fleet.rows import OWN, Rows
 from driftbandit.policies import Policy
-from driftbandit.policies.policy import Floats, Ints
+from driftbandit.policies.policy import Floats, Ints, taken
 
 PLACE = 64  # bytes that a key takes in the index, at most
-LEAST = 2048  # what an empty fleet takes
+EMPTY = 2048  # bytes that a fleet without learners takes, at most
 
 
 class Fleet:
@@ -67,30 +68,29 @@ class Fleet:
         store: str | os.PathLike[str] | None = None,
         seed: int = 0,
     ) -> None:
-        self.policy, self.dtype = policy, dtype
-        fresh = _fresh(policy, dtype)
+        rows = Rows(_fresh(policy, dtype))
         self._rng = np.random.default_rng(validate.count("seed", seed, "for its own luck", least=0))
+        self.policy, self.dtype = policy, dtype
         self._limit = policy.problem.context_norm * SLACK
-        self._lock, self._index, self._tick = RLock(), Index(), 1
-        self._rows = Rows(fresh, 2**62)
-        self._store: Any = None
-        if memory_budget is not None or store is not None:
-            self._limit_memory(memory_budget, store)
+        self._lock = RLock()
+        self._members = Members(rows, self._opened(rows, memory_budget, store))
 
-    def _limit_memory(self, budget: Any, store: Any) -> None:
+    def _opened(self, rows: Rows, budget: Any, store: Any) -> Any:
+        """The store, if there is to be one."""
+        if budget is None and store is None:
+            return None
         if budget is None or not isinstance(store, (str, os.PathLike)):
             raise ValueError(
                 "memory_budget and store belong together: how many bytes to hold, and the file "
                 f"for learners beyond, got {budget!r} and {store!r}"
             )
-        one = self.bytes_per_learner + OWN + PLACE
-        least = LEAST + 2 * one
+        one = rows.record.itemsize + OWN + PLACE
+        least = EMPTY + 2 * one
         budget = validate.count("memory_budget", budget, "bytes to hold", least=least)
-        self._rows.most = (budget - LEAST) // one - 1
+        rows.most = (budget - EMPTY) // one - 1
         from driftbandit.fleet.store import Store  # SQLite only where it is wanted
 
-        recipe = {"policy": self.policy.to_dict(), "dtype": self.dtype}
-        self._store = Store(store, recipe, self._rows.record)
+        return Store(store, {"policy": self.policy.to_dict(), "dtype": self.dtype}, rows.record)
 
     def choose(self, keys: Any, arms: ArrayLike) -> Ints:
         """Index of the arm to play for every key, (B,), of arms (B, N, d), or (N, d) for all."""
@@ -98,11 +98,11 @@ class Fleet:
         X = self._arms(len(batch), arms)
         out = np.empty(len(batch), dtype=np.int64)
         with self._lock:
-            for part in self._parts(len(batch)):
-                rows, _ = self._find(batch[part])
+            for part in self._members.parts(len(batch)):
+                rows = self._members.find(batch[part])
                 own = X[part] if len(X) > 1 else X
                 out[part] = self.policy.choose_rows(
-                    self._rows.memory, rows, own, self._limit, self._noise(len(rows))
+                    self._members.rows.memory, rows, own, self._limit, self._noise(len(rows))
                 )
         if len(out) and out.min() < 0:
             bad = int(np.argmin(out))
@@ -119,13 +119,16 @@ class Fleet:
         if bad >= 0:
             self._complain(batch[bad], lambda bandit: bandit.update(X[bad], r[bad]))
         with self._lock:
-            for part in self._parts(len(batch)):
-                rows = self._found_or_made(batch[part])
+            for part in self._members.parts(len(batch)):
+                rows = self._members.find_or_make(batch[part])
                 noise = self._noise(len(rows))
-                self.policy.update_rows(self._rows.memory, rows, X[part], r[part], noise)
+                self.policy.update_rows(self._members.rows.memory, rows, X[part], r[part], noise)
 
     def _arms(self, count: int, arms: ArrayLike) -> Floats:
-        meaning, shape = "a set of arms for all keys or one for each", ("N", self.policy.problem.dim)
+        meaning, shape = (
+            "a set of arms for all keys or one for each",
+            ("N", self.policy.problem.dim),
+        )
         if np.ndim(arms) == 3:
             X = floats_of("arms", arms, (count, *shape), meaning)
         else:
@@ -146,115 +149,57 @@ class Fleet:
         size = self.policy.noise_size
         return self._rng.standard_normal((count, size)) if size else None
 
-    def _parts(self, count: int) -> Iterator[slice]:
-        """A batch in pieces whose learners fit into memory together."""
-        size = min(self._rows.most, max(count, 1))
-        return (slice(start, start + size) for start in range(0, count, size))
-
-    def _find(self, keys: Keys) -> tuple[Ints, int]:
-        """Row of every key, 0 where there is no learner; brings back what the store has."""
-        rows, unknown = self._index.find(keys)
-        if self._store is None:
-            return rows, unknown
-        self._tick += 1
-        self._rows.used[rows] = self._tick
-        if unknown and self._store.count:
-            wanted = distinct(keys, np.flatnonzero(rows == 0))
-            names = wanted.tolist() if isinstance(wanted, np.ndarray) else wanted
-            places, records = self._store.read(names)
-            back = self._make(keys_of([names[place] for place in places]))
-            self._rows.fill(back, records)
-            self._rows.copied[back] = True
-            rows, unknown = self._index.find(keys)
-        return rows, unknown
-
-    def _found_or_made(self, keys: Keys) -> Ints:
-        rows, unknown = self._find(keys)
-        if unknown:
-            self._make(distinct(keys, np.flatnonzero(rows == 0)))
-            rows, _ = self._index.find(keys)
-        return rows
-
-    def _make(self, keys: Keys) -> Ints:
-        """Rows for distinct new keys, after making room for them."""
-        short = len(self._index) + len(keys) - self._rows.most
-        if short > 0:
-            self._evict(max(short, self._rows.most // 8))
-        rows = self._rows.take(len(keys))
-        self._rows.used[rows] = self._tick
-        self._index.add(keys, rows)
-        return rows
-
-    def _evict(self, count: int) -> None:
-        """Move the least recently used learners to the store, on disk before they go here."""
-        keys, live = self._index.items()
-        places = self._rows.oldest(live, count, self._tick)
-        gone, rows = [keys[place] for place in places.tolist()], live[places]
-        self._store.write(gone, self._rows.records(rows), int(self._rows.copied[rows].sum()))
-        self._index.remove(gone)
-        self._rows.release(rows)
-
     def _read(self, key: Key) -> Any:
         """A copy of the memory of one learner."""
         with self._lock:
-            rows, unknown = self._find(keys_of([key]))
-            if unknown:
+            rows = self._members.find(keys_of([key]))
+            if not rows[0]:
                 raise KeyError(key)
-            return self._rows.part(rows)
+            return taken(self._members.rows.memory, rows)
 
     def _write(self, key: Key, memory: Any) -> None:
         with self._lock:
-            self.policy.put(self._rows.memory, self._found_or_made(keys_of([key])), memory)
+            rows = self._members.find_or_make(keys_of([key]))
+            self.policy.put(self._members.rows.memory, rows, memory)
 
     def __getitem__(self, key: Key) -> Learner:
         key = key_of(key)
-        self._read(key)
+        if key not in self:
+            raise KeyError(key)
         return Learner(self, key)
 
     def __contains__(self, key: Any) -> bool:
-        try:
-            self._read(key_of(key))
-        except (KeyError, ValueError):
-            return False
-        return True
+        with suppress(ValueError), self._lock:
+            return self._members.has(key_of(key))
+        return False  # not even a key
 
     def __delitem__(self, key: Key) -> None:
-        key = key_of(key)
         with self._lock:
-            rows, unknown = self._index.find(keys_of([key]))
-            stored = self._store is not None and self._store.delete(key)
-            if not unknown:
-                self._index.remove([key])
-                self._rows.release(rows)
-            elif not stored:
-                raise KeyError(key)
+            self._members.remove(key_of(key))
 
     def __len__(self) -> int:
         with self._lock:
-            if self._store is None:
-                return len(self._index)
-            _, live = self._index.items()
-            return len(live) + self._store.count - int(self._rows.copied[live].sum())
+            return len(self._members)
 
     def __iter__(self) -> Iterator[Key]:
         """The keys as they are now, in no particular order."""
         with self._lock:
-            return iter([key for keys, _ in archive.pages(self) for key in keys])
+            return iter([key for keys, _ in self._members.pages() for key in keys])
 
     @property
     def bytes_per_learner(self) -> int:
         """What one learner remembers."""
-        return int(self._rows.record.itemsize)
+        return int(self._members.rows.record.itemsize)
 
     @property
     def memory_bytes(self) -> int:
         """Bytes of all arrays: memories, room to grow into, and the index of whole numbers. A name
         takes some hundred bytes more, as an object of Python."""
         with self._lock:
-            return self._rows.nbytes + self._index.nbytes
+            return self._members.rows.nbytes + self._members.index.nbytes
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all learners, those in the store too, to one npz file without pickle, atomically."""
+        """Write all learners, also those in the store, to one npz file (no pickle), atomically."""
         with self._lock:
             archive.save(self, path)
 
@@ -273,10 +218,7 @@ class Fleet:
         """Move every learner to the store, if there is one, and close it: opening the store again
         goes on from here. The fleet cannot be used afterwards."""
         with self._lock:
-            if self._store is not None:
-                self._tick += 1
-                self._evict(len(self._index))
-                self._store.close()
+            self._members.close()
 
     def __repr__(self) -> str:
         single = "" if self.dtype == "float64" else f", dtype={self.dtype!r}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from driftbandit.compiled import kernel
 from driftbandit.fleet.batch import Key, Keys
@@ -132,8 +133,8 @@ def whole(keys: Keys) -> tuple[Ints, Ints]:
     return np.array(places, dtype=np.int64), np.array([keys[p] for p in places], dtype=np.int64)
 
 
-def distinct(keys: Keys, chosen: Ints) -> Keys:
+def distinct(keys: Keys, chosen: NDArray[np.bool_]) -> Keys:
     """The chosen ones of the keys, each once."""
     if isinstance(keys, np.ndarray):
         return np.unique(keys[chosen])
-    return list(dict.fromkeys(keys[b] for b in chosen.tolist()))
+    return list(dict.fromkeys(keys[b] for b in np.flatnonzero(chosen)))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit.policies.policy import Ints, taken
+from driftbandit.policies.policy import Ints
 
 OWN = 17  # bytes of a row beside the memory: `used`, `copied`, and its place in `free`
 
@@ -18,8 +18,8 @@ class Rows:
     growing never holds more than the rows there were, twice.
     """
 
-    def __init__(self, fresh: Any, most: int) -> None:
-        self.memory, self.most = fresh, most
+    def __init__(self, fresh: Any) -> None:
+        self.memory, self.most = fresh, 2**62
         self.used = np.zeros(1, dtype=np.int64)  # tick of the latest use
         self.copied = np.zeros(1, dtype=bool)  # whether the store holds an older copy
         self.free: Ints = np.empty(0, dtype=np.int64)
@@ -49,10 +49,6 @@ class Rows:
     def release(self, rows: Ints) -> None:
         """These learners are gone."""
         self.free = np.concatenate([self.free, rows])
-
-    def part(self, rows: Ints) -> Any:
-        """A copy of these learners, in double precision."""
-        return taken(self.memory, rows)
 
     def records(self, rows: Ints) -> Any:
         """These learners as they are, a record each."""

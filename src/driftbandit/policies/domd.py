@@ -530,7 +530,9 @@ class DOMD(Policy):
                 f"of {self.name}, more than a tenth: use float64, or forget faster (discount, "
                 "half_life), or raise regularization"
             )
-        small = Memory(memory.theta.astype(np.float32), memory.H.astype(np.float32), memory.t.copy())
+        small = Memory(
+            memory.theta.astype(np.float32), memory.H.astype(np.float32), memory.t.copy()
+        )
         keep_all(p.S, memory, small)
         return small
 

@@ -211,5 +211,5 @@ def turns(rows: Ints) -> list[Ints]:
     place, first = np.arange(len(rows)), np.diff(rows[order], prepend=-1) != 0
     turn = np.empty_like(place)
     turn[order] = place - np.maximum.accumulate(np.where(first, place, 0))
-    ends = np.cumsum(np.bincount(turn)) if len(rows) else []
+    ends = np.cumsum(np.bincount(turn))
     return np.split(np.argsort(turn, kind="stable"), ends)[:-1]
