@@ -70,8 +70,8 @@ def learner_rounds(rounds: int = 60) -> dict[str, float]:
 
 def resident(field: str) -> int:
     """Bytes of this process, VmRSS now or VmHWM at its largest."""
-    line = next(row for row in Path("/proc/self/status").open() if row.startswith(field))
-    return int(line.split()[1]) * 1024
+    rows = Path("/proc/self/status").read_text().splitlines()
+    return next(int(row.split()[1]) for row in rows if row.startswith(field)) * 1024
 
 
 def million(count: int, repeats: int = 5) -> tuple[float, float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -24,18 +25,19 @@ def keys_of(given: Any) -> Keys:
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise ValueError(f"keys must be a sequence, one key per row, got {show(given)}")
     if not isinstance(given, np.ndarray):
-        given = list(given)
-        if set(map(type, given)) - {int}:
-            return [key_of(key) for key in given]
-    try:
-        keys = np.asarray(given)
-    except OverflowError:
-        keys = np.asarray(given, dtype=object)
-    if keys.ndim != 1:
-        raise ValueError(f"keys must have shape (B,), one key per row, got {keys.shape}")
-    if keys.dtype.kind == "i" or not len(keys):
-        return np.ascontiguousarray(keys, dtype=np.int64)
-    return [key_of(key) for key in keys.tolist()]
+        return _listed(list(given))
+    if given.ndim != 1:
+        raise ValueError(f"keys must have shape (B,), one key per row, got {given.shape}")
+    if given.dtype.kind == "i":
+        return np.ascontiguousarray(given, dtype=np.int64)
+    return _listed(given.tolist())
+
+
+def _listed(keys: list[Any]) -> Keys:
+    if not set(map(type, keys)) - {int}:
+        with suppress(OverflowError):
+            return np.array(keys, dtype=np.int64)
+    return [key_of(key) for key in keys]
 
 
 def key_of(key: Any) -> Key:

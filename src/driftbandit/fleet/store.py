@@ -44,6 +44,8 @@ class Store:
     def _open(self, text: str) -> None:
         self._base = sqlite3.connect(self.path, timeout=0.2, check_same_thread=False)
         self._base.execute("PRAGMA locking_mode = EXCLUSIVE")  # no second fleet on the same file
+        self._base.execute("PRAGMA journal_mode = WAL")  # whole after a crash, without waiting
+        self._base.execute("PRAGMA synchronous = NORMAL")  # for the disk at every transaction
         self._base.execute("PRAGMA temp_store = MEMORY")
         self._base.executescript(TABLES)
         with self._base:
