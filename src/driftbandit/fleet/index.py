@@ -134,7 +134,8 @@ def whole(keys: Keys) -> tuple[Ints, Ints]:
 
 
 def distinct(keys: Keys, chosen: NDArray[np.bool_]) -> Keys:
-    """The chosen ones of the keys, each once."""
+    """The chosen ones of the keys, each once, in their order: so neighbours stay neighbours."""
     if isinstance(keys, np.ndarray):
-        return np.unique(keys[chosen])
+        some = keys[chosen]
+        return some[np.sort(np.unique(some, return_index=True)[1])]
     return list(dict.fromkeys(keys[b] for b in np.flatnonzero(chosen)))

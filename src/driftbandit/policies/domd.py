@@ -26,10 +26,8 @@ from driftbandit.policies.index import check_exploration, index_scores, thompson
 from driftbandit.policies.policy import Floats, Ints, Policy, Scores, Single
 from driftbandit.problem import Problem
 from driftbandit.theory import Radius, beta
-from driftbandit.threads import parts_of, spread
 
 EPS = 2.0**-52
-ROUND_UP = 1.0 + 2.0**-23  # v times it, rounded to single precision, is v or more
 
 
 class Memory(NamedTuple):
@@ -213,93 +211,6 @@ def learn_in(cell: Floats, x: Floats, r: float) -> bool:
         return False
     learn(p, memory_in(cell, d), 0, x, r, work_in(cell, d))
     return True
-
-
-# Many learners, as `Fleet` holds them: some rows of a larger memory, in double or single
-# precision. Arithmetic is double: a row is widened into `one`, and written back by `keep`.
-
-
-@kernel
-def widen(s: Memory, i: int, one: Memory) -> None:
-    theta, H, d = s.theta[i], s.H[i], s.theta.shape[1]
-    for j in range(d):
-        one.theta[0, j] = theta[j]
-        for k in range(d):
-            one.H[0, j, k] = H[j, k]
-    one.t[0] = s.t[i]
-
-
-@kernel
-def keep(S: float, one: Memory, s: Memory, i: int) -> None:
-    """Write `one` into row i; rounding never breaks H >= lambda I nor ||theta|| <= S.
-
-    What rounding takes from the entries beside the diagonal goes on top of the diagonal, which
-    is rounded up: the difference is diagonally dominant. In double precision it is zero.
-    """
-    theta, H, d = s.theta[i], s.H[i], s.theta.shape[1]
-    for j in range(d):
-        lost = 0.0
-        for k in range(d):
-            H[j, k] = one.H[0, j, k]
-            lost += abs(H[j, k] - one.H[0, j, k])
-        least = one.H[0, j, j] + lost
-        H[j, j] = least
-        if H[j, j] < least:
-            H[j, j] = least * ROUND_UP
-    size = 0.0
-    for j in range(d):
-        theta[j] = one.theta[0, j]
-        size += float(theta[j]) * float(theta[j])
-    if size > S * S:
-        for j in range(d):
-            theta[j] = one.theta[0, j] / ROUND_UP
-    s.t[i] = one.t[0]
-
-
-@partial(kernel, nogil=True)
-def choose_rows(
-    q: Floats,
-    s: Memory,
-    rows: Ints,
-    arms: Floats,
-    limit: float,
-    span: Ints,
-    one: Memory,
-    work: Work,
-    out: Ints,
-) -> None:
-    """The choices of the batch's learners from span[0] to span[1]."""
-    p, s, one, arms = unpack(q), borrowed(s), borrowed(one), borrow(arms)
-    work = Work(borrow(work.F), borrow(work.W), borrow(work.u))
-    for b in range(span[0], span[1]):
-        widen(s, rows[b], one)
-        X = arms[b] if len(arms) > 1 else arms[0]
-        out[b] = choose(p, one, 0, X, limit, work)
-
-
-@partial(kernel, nogil=True)
-def learn_rows(
-    q: Floats, s: Memory, rows: Ints, x: Floats, r: Floats, share: Ints, one: Memory, work: Work
-) -> None:
-    """Teach the learners that are this thread's, in the batch's order.
-
-    Blocks of 64 neighbours belong to one thread, share[0] of share[1]: nobody waits for
-    another's cache lines, and a learner that comes twice is taught in order.
-    """
-    p, s, one, x = unpack(q), borrowed(s), borrowed(one), borrow(x)
-    work = Work(borrow(work.F), borrow(work.W), borrow(work.u))
-    for b in range(len(rows)):
-        if (rows[b] >> 6) % share[1] == share[0]:
-            widen(s, rows[b], one)
-            learn(p, one, 0, x[b], r[b], work)
-            keep(p.S, one, s, rows[b])
-
-
-@kernel
-def keep_all(S: float, memory: Memory, s: Memory) -> None:
-    for i in range(len(s.t)):
-        one = Memory(memory.theta[i : i + 1], memory.H[i : i + 1], memory.t[i : i + 1])
-        keep(S, one, s, i)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -496,45 +407,33 @@ class DOMD(Policy):
     ) -> Ints:
         if self.exploration != "ucb":
             return super().choose_rows(memory, rows, arms, limit, noise)
-        out, parts = np.empty(len(rows), dtype=np.int64), parts_of(len(rows))
-        ends = np.linspace(0, len(rows), parts + 1).astype(np.int64)
+        from driftbandit.policies import many
 
-        def work(part: int) -> None:
-            span, one = ends[part : part + 2], self.init(1)
-            choose_rows(self._packed, memory, rows, arms, limit, span, one, self._work(), out)
-
-        spread(work, parts)
-        return out
+        return many.choose(self._packed, memory, rows, arms, limit)
 
     def update_rows(
         self, memory: Memory, rows: Ints, x: Floats, r: Floats, noise: Floats | None = None
     ) -> None:
-        parts = parts_of(len(rows))
+        from driftbandit.policies import many
 
-        def work(part: int) -> None:
-            share = np.array([part, parts])
-            learn_rows(self._packed, memory, rows, x, r, share, self.init(1), self._work())
-
-        spread(work, parts)
+        many.learn(self._packed, memory, rows, x, r)
 
     def narrow(self, memory: Memory) -> Memory:
-        """In float32 `keep` adds at most 2^-24 (sqrt(d) + 2) ||H|| to H in a round, and forgetting
-        piles that up 1/(1 - gamma) times: safe while it cannot reach a tenth of lambda."""
+        """In float32 `many.keep` adds at most 2^-24 (sqrt(d) + 2) ||H|| to H in a round, and
+        forgetting piles that up 1/(1 - gamma) times: safe while it is below a tenth of lambda."""
         p, problem = self._params, self.problem
-        left = 1.0 - p.gamma
-        largest = p.lam + problem.k_mu / p.link.g * problem.context_norm**2 / max(left, 1e-100)
-        added = 2.0**-24 * (math.sqrt(problem.dim) + 2.0) * largest / max(left, 1e-100)
+        rounds = 1.0 / max(1.0 - p.gamma, 1e-100)
+        largest = p.lam + problem.k_mu / p.link.g * problem.context_norm**2 * rounds
+        added = 2.0**-24 * (math.sqrt(problem.dim) + 2.0) * largest * rounds
         if added > 0.1 * p.lam:
             raise ValueError(
                 f"in float32 rounding could add {added / p.lam:.2g} times lambda to the curvature "
                 f"of {self.name}, more than a tenth: use float64, or forget faster (discount, "
                 "half_life), or raise regularization"
             )
-        small = Memory(
-            memory.theta.astype(np.float32), memory.H.astype(np.float32), memory.t.copy()
-        )
-        keep_all(p.S, memory, small)
-        return small
+        from driftbandit.policies import many
+
+        return many.narrow(p.S, memory)
 
     def sane(self, memory: Memory) -> bool:
         if not super().sane(memory):
