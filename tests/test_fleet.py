@@ -126,6 +126,7 @@ def test_large_batches_are_spread_and_still_bit_for_bit():
     np.testing.assert_array_equal(fleet[3].theta, lone.theta)
 
 
+@pytest.mark.kernel
 def test_late_rewards_in_any_order_and_any_cut_into_batches():
     keys, x, r = next(stream(batches=1, size=60, keys=5))
     order = np.argsort(keys, kind="stable")  # each key's own order stays
@@ -173,6 +174,7 @@ def test_keys_of_all_kinds_are_different_learners(tmp_path):
     assert [fleet[k].rounds for k in ("a", "b", b"a", b"b", 1)] == [4, 1, 1, 1, 4]
 
 
+@pytest.mark.kernel
 def test_a_view_is_a_bandit_that_writes_through():
     fleet, lone = taught(), taught()
     view = fleet[3]
@@ -603,6 +605,7 @@ def test_single_precision_has_the_regret_of_double_precision(world, radius, theo
     assert abs((single - double).mean()) <= 0.03 * double.mean()
 
 
+@pytest.mark.kernel
 def test_single_precision_takes_half_the_memory():
     problem = Problem(dim=8)
     double, single = (Fleet(DOMD(problem=problem), dtype=t) for t in ("float64", "float32"))

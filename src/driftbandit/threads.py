@@ -19,16 +19,25 @@ _pool: ThreadPoolExecutor | None = None
 
 
 def parts_of(count: int) -> int:
-    """In how many parts to do `count` rows of work."""
-    return max(1, min(CORES, count // LEAST))
+    """In how many parts to do `count` rows of work: several a core, in case one is held up."""
+    return max(1, min(4 * CORES if CORES > 1 else 1, count // LEAST))
 
 
 def spread(work: Callable[[int], None], parts: int) -> None:
-    """work(0), ..., work(parts - 1), at the same time; the caller's thread does the first."""
-    others = [_threads().submit(work, part) for part in range(1, parts)]
-    work(0)
-    for other in others:
-        other.result()
+    """work(0), ..., work(parts - 1) on all cores; the caller's thread takes part."""
+    left = iter(range(parts))  # shared: whoever is free takes the next
+
+    def some() -> None:
+        for part in left:
+            work(part)
+
+    others = [_threads().submit(some) for _ in range(min(CORES, parts) - 1)]
+    try:
+        some()
+    finally:
+        for other in others:
+            if not other.cancel():  # it has begun
+                other.result()
 
 
 def _threads() -> ThreadPoolExecutor:
