@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench bench-rivals bench-lab docs reproduce dist clean
+.PHONY: demo test lint bench bench-fleet bench-rivals bench-lab docs reproduce dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -23,6 +23,9 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.test      ## the speed figures, as ratios from one run
 	$(BIN)/python -m benchmarks.speed
+
+bench-fleet: $(VENV)/.test    ## a learner-round in a batch next to C, a million learners
+	$(BIN)/python -m benchmarks.fleet
 
 bench-rivals: $(VENV)/.test   ## what the rivals cost, and how it grows
 	$(BIN)/python -m benchmarks.rivals

@@ -19,6 +19,7 @@ from driftbandit.environments import (
     Switching,
 )
 from driftbandit.families import Bernoulli, Binomial, Family, Gaussian, Poisson
+from driftbandit.fleet import Fleet
 from driftbandit.policies import (
     BVDGLMUCB,
     DGLUCB,
@@ -77,6 +78,7 @@ __all__ = [
     "Fading",
     "Family",
     "FixedArms",
+    "Fleet",
     "FreshArms",
     "GLBWeightUCB",
     "Gaussian",

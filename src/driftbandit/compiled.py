@@ -36,13 +36,13 @@ def _drop_stale_caches(folder: str) -> None:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def kernel(function: F) -> F:
+def kernel(function: F, *, nogil: bool = False) -> F:
     """Compile and cache on disk.
 
     Division as in C and NumPy, without a test for zero each time; no fastmath, so that the lines
-    mean the same with NUMBA_DISABLE_JIT=1.
+    mean the same with NUMBA_DISABLE_JIT=1. With `nogil` several threads may run it at once.
     """
-    compiled: F = njit(cache=True, error_model="numpy")(function)
+    compiled: F = njit(cache=True, error_model="numpy", nogil=nogil)(function)
     if COMPILED:
         _drop_stale_caches(compiled.stats.cache_path)  # type: ignore[attr-defined]
     return compiled

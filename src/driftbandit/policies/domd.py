@@ -11,6 +11,7 @@ import numpy as np
 
 from driftbandit import theory, validate
 from driftbandit.compiled import COMPILED, direct
+from driftbandit.policies import many
 from driftbandit.policies.cell import cell_of, single_cell
 from driftbandit.policies.index import check_exploration, index_scores, thompson
 from driftbandit.policies.mirror import (
@@ -209,6 +210,33 @@ class DOMD(Policy):
         if not COMPILED or self.exploration != "ucb":
             return None
         return single_cell(cell_of(self._packed, memory, limit))
+
+    def choose_rows(
+        self, memory: Memory, rows: Ints, arms: Floats, limit: float, noise: Floats | None = None
+    ) -> Ints:
+        if self.exploration != "ucb":
+            return super().choose_rows(memory, rows, arms, limit, noise)
+        return many.choose(self._packed, memory, rows, arms, limit)
+
+    def update_rows(
+        self, memory: Memory, rows: Ints, x: Floats, r: Floats, noise: Floats | None = None
+    ) -> None:
+        many.learn(self._packed, memory, rows, x, r)
+
+    def narrow(self, memory: Memory) -> Memory:
+        """In float32 `many.keep` adds at most 2^-24 (sqrt(d) + 2) ||H|| to H in a round, and
+        forgetting piles that up 1/(1 - gamma) times: safe while it is below a tenth of lambda."""
+        p, problem = self._params, self.problem
+        rounds = 1.0 / max(1.0 - p.gamma, 1e-100)
+        largest = p.lam + problem.k_mu / p.link.g * problem.context_norm**2 * rounds
+        added = 2.0**-24 * (math.sqrt(problem.dim) + 2.0) * largest * rounds
+        if added > 0.1 * p.lam:
+            raise ValueError(
+                f"in float32 rounding could add {added / p.lam:.2g} times lambda to the curvature "
+                f"of {self.name}, more than a tenth: use float64, or forget faster (discount, "
+                "half_life), or raise regularization"
+            )
+        return many.narrow(p.S, memory)
 
     def sane(self, memory: Memory) -> bool:
         if not super().sane(memory):

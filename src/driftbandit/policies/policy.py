@@ -171,6 +171,38 @@ class Policy(Recipe):
             if not array.flags.c_contiguous:
                 raise ValueError("the memory's arrays must be contiguous: pass copies, not strides")
 
+    def choose_rows(
+        self, memory: Any, rows: Ints, arms: Floats, limit: float, noise: Floats | None = None
+    ) -> Ints:
+        """`choose` for these rows (B,) of a larger memory, arms (B, N, d) or (1, N, d) for all;
+        -1 where a context is longer than `limit` or not finite."""
+        with np.errstate(over="ignore"):
+            good = (np.einsum("bad,bad->ba", arms, arms) <= limit * limit).all(axis=1)
+        if not good.all():
+            return np.broadcast_to(np.where(good, 0, -1), len(rows))
+        arms = np.broadcast_to(arms, (len(rows), *arms.shape[1:]))
+        return self.choose(taken(memory, rows), arms, noise)
+
+    def update_rows(
+        self, memory: Any, rows: Ints, x: Floats, r: Floats, noise: Floats | None = None
+    ) -> None:
+        """`update` for these rows (B,) of a larger memory, in order where one comes again."""
+        for turn in turns(rows):
+            luck = None if noise is None else noise[turn]
+            part = self.update(taken(memory, rows[turn]), x[turn], r[turn], luck)
+            self.put(memory, rows[turn], part)
+
+    def put(self, memory: Any, rows: Ints, part: Any) -> None:
+        """Write the memory of some learners into these rows of a larger one."""
+        if any(a.dtype == np.float32 for a in memory):
+            part = self.narrow(part)
+        for array, new in zip(memory, part):
+            array[rows] = new
+
+    def narrow(self, memory: Any) -> Any:
+        """The memory in single precision, where that is safe."""
+        raise ValueError(f"{self.name} is not known to be safe in float32: use float64")
+
     def forget(self, memory: Any, steps: float) -> Any:
         """The memory as it would be after `steps` rounds without data."""
         raise ValueError(f"{self.name} has no way to age its memory without data")
@@ -179,3 +211,19 @@ class Policy(Recipe):
 def memory_bytes(memory: Any) -> int:
     """Bytes in the arrays of a memory."""
     return sum(a.nbytes for a in memory)
+
+
+def taken(memory: Any, rows: Ints) -> Any:
+    """A copy of these rows of a memory, in double precision."""
+    parts = (array[rows] for array in memory)
+    return type(memory)(*(a.astype(np.float64) if a.dtype == np.float32 else a for a in parts))
+
+
+def turns(rows: Ints) -> list[Ints]:
+    """Positions in `rows` such that none comes twice in a turn, and every row in order."""
+    order = np.argsort(rows, kind="stable")
+    place, first = np.arange(len(rows)), np.diff(rows[order], prepend=-1) != 0
+    turn = np.empty_like(place)
+    turn[order] = place - np.maximum.accumulate(np.where(first, place, 0))
+    ends = np.cumsum(np.bincount(turn))
+    return np.split(np.argsort(turn, kind="stable"), ends)[:-1]
