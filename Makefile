@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench bench-fleet bench-rivals bench-lab docs reproduce dist clean
+.PHONY: demo test lint bench bench-fleet bench-rivals bench-lab bench-worlds docs reproduce dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -30,12 +30,19 @@ bench-fleet: $(VENV)/.test    ## a learner-round in a batch next to C, a million
 bench-rivals: $(VENV)/.test   ## what the rivals cost, and how it grows
 	$(BIN)/python -m benchmarks.rivals
 
+bench-worlds: $(VENV)/.test   ## AutoDOMD in many worlds: runs what is missing, prints the ratios
+	$(BIN)/driftbandit reproduce
+	for study in many-worlds ablation; do $(BIN)/driftbandit run $$study || exit 1; done
+	$(BIN)/python -m benchmarks.readme results
+	$(BIN)/python -m benchmarks.worlds
+
 bench-lab: $(VENV)/.test  ## the lab at full size: reproduce, resume, a report of 10^7 rows
 	$(BIN)/python -m benchmarks.lab
 
 docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
 	$(BIN)/driftbandit reproduce
-	for study in regret-orders coverage sensitivity scaling-in-time unstated-choices; do \
+	for study in regret-orders coverage sensitivity scaling-in-time unstated-choices \
+	  many-worlds ablation; do \
 	  $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
 	$(BIN)/python -m benchmarks.readme results

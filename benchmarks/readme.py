@@ -12,13 +12,15 @@ import shutil
 import sys
 from pathlib import Path
 
+from benchmarks import worlds
+
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
 STUDIES = (
     *("paper-figure", "regret-orders", "coverage", "sensitivity"),
-    *("scaling-in-time", "unstated-choices"),
+    *("scaling-in-time", "unstated-choices", "many-worlds", "ablation"),
 )
-PAGES = ("README.md", "docs/reproduced.md")
+PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md")
 
 
 def collect(results: Path) -> None:
@@ -77,6 +79,9 @@ def bench() -> str:
 
 
 TABLES = {
+    "auto": worlds.summary_table,
+    "worlds": worlds.worlds_table,
+    "ablation": worlds.ablation_table,
     "reproduce": lambda: grid("paper-figure", regret, cost=True),
     "bench": bench,
     "orders": lambda: (RESULTS / "regret-orders.md").read_text().rstrip(),
