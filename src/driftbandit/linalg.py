@@ -104,27 +104,46 @@ def update_factor(F: Floats, w: float, x: Floats, v: Floats) -> None:
 @kernel
 def solve(F: Floats, b: Floats, u: Floats) -> None:
     """u = A^-1 b."""
-    F, u = borrow(F), borrow(u)
     d = b.size
-    u[:] = b
-    for k in range(d):
-        add(-u[k], F[k, k + 1 :], u[k + 1 :])
+    if d >= LOOPS_BELOW:
+        solve_large(borrow(F), b, borrow(u))
+        return
+    for j in range(d):
+        total = b[j]
+        for k in range(j):
+            total -= F[k, j] * u[k]
+        u[j] = total
     for j in range(d - 1, -1, -1):
         total = u[j] * F[j, j]
-        if d >= LOOPS_BELOW:
-            total -= np.dot(F[j, j + 1 :], u[j + 1 :])
-        else:
-            for k in range(j + 1, d):
-                total -= F[j, k] * u[k]
+        for k in range(j + 1, d):
+            total -= F[j, k] * u[k]
         u[j] = total
+
+
+@kernel
+def solve_large(F: Floats, b: Floats, u: Floats) -> None:
+    """`solve` along the rows of F."""
+    u[:] = b
+    for k in range(b.size):
+        add(-u[k], F[k, k + 1 :], u[k + 1 :])
+    for j in range(b.size - 1, -1, -1):
+        u[j] = u[j] * F[j, j] - np.dot(F[j, j + 1 :], u[j + 1 :])
 
 
 @kernel
 def inverse_norm(F: Floats, x: Floats, y: Floats) -> float:
     """||x||_{A^-1} = sqrt(y' D^-1 y) with L y = x; y is scratch."""
+    square = 0.0
+    if x.size < LOOPS_BELOW:
+        for j in range(x.size):
+            total = x[j]
+            for k in range(j):
+                total -= F[k, j] * y[k]
+            y[j] = total
+            square += total * total * F[j, j]
+        return math.sqrt(square)
     F, y = borrow(F), borrow(y)
     y[:] = x
-    square = 0.0
     for k in range(y.size):
         t = y[k]
         add(-t, F[k, k + 1 :], y[k + 1 :])

@@ -18,7 +18,6 @@ from driftbandit.compiled import kernel
 from driftbandit.linalg import LOOPS_BELOW, Floats, add, dot, inverse_norm
 
 Ints = NDArray[np.int64]
-Four = tuple[int, int, int, int]
 
 EPS = 2.0**-52
 MANY = 1000  # rows from which on BLAS and sharper bounds pay
@@ -72,57 +71,56 @@ def value(index: Index, x: Floats, y: Floats) -> float:
 
 
 @kernel
-def four_values(index: Index, X: Floats, rows: Four, y: Floats) -> tuple[float, ...]:
-    """v of four rows at once, bit for bit what `value` gives."""
-    a, b, c, e = rows
-    if len(y) >= LOOPS_BELOW:
-        va, vb = value(index, X[a], y), value(index, X[b], y)
-        return va, vb, value(index, X[c], y), value(index, X[e], y)
-    theta, W = index.theta, index.W
-    ma = mb = mc = me = 0.0  # x'theta
-    na = nb = nc = ne = 0.0  # ||W x||^2
-    for j in range(theta.size):
-        ya = yb = yc = ye = 0.0
-        for k in range(j + 1):
-            w = W[j, k]
-            ya, yb = ya + w * X[a, k], yb + w * X[b, k]
-            yc, ye = yc + w * X[c, k], ye + w * X[e, k]
-        na, nb, nc, ne = na + ya * ya, nb + yb * yb, nc + yc * yc, ne + ye * ye
-        th = theta[j]
-        ma, mb, mc, me = ma + th * X[a, j], mb + th * X[b, j], mc + th * X[c, j], me + th * X[e, j]
-    va, vb = ma + index.width * math.sqrt(na), mb + index.width * math.sqrt(nb)
-    return va, vb, mc + index.width * math.sqrt(nc), me + index.width * math.sqrt(ne)
+def best_long(index: Index, X: Floats, limit: float, y: Floats) -> int:
+    """`best_row` of long rows: a norm costs d times a bound."""
+    best, top, good = 0, -math.inf, True
+    for a in range(len(X)):
+        length = math.sqrt(dot(X[a], X[a]))
+        good &= length <= limit  # NaN fails
+        if dot(X[a], index.theta) + index.reach * length > top:
+            v = value(index, X[a], y)
+            if v > top:
+                best, top = a, v
+    return best if good else -1
 
 
 @kernel
 def best_row(index: Index, X: Floats, limit: float, y: Floats) -> int:
     """The first row of X that maximises v; -1 if a row is longer than `limit` or not finite.
 
-    Four rows at a time, the last one again where there are no more, keep the processor busy.
+    Four rows at a time, the last one again where there are no more, keep the processor busy; for
+    few rows that is faster than bounds.
     """
-    theta, reach, top = index.theta, index.reach, -math.inf
-    best, good, square, last = 0, True, limit * limit, len(X) - 1
+    theta, W, width = index.theta, index.W, index.width
+    if theta.size >= LOOPS_BELOW:
+        return best_long(index, X, limit, y)
+    best, top, good, square, last = 0, -math.inf, True, limit * limit, len(X) - 1
     for a in range(0, len(X), 4):
         b, c, e = min(a + 1, last), min(a + 2, last), min(a + 3, last)
         ma = mb = mc = me = 0.0  # x'theta
+        na = nb = nc = ne = 0.0  # ||W x||^2
         la = lb = lc = le = 0.0  # ||x||^2
         for j in range(theta.size):
+            ya = yb = yc = ye = 0.0
+            for k in range(j + 1):
+                w = W[j, k]
+                ya, yb = ya + w * X[a, k], yb + w * X[b, k]
+                yc, ye = yc + w * X[c, k], ye + w * X[e, k]
+            na, nb, nc, ne = na + ya * ya, nb + yb * yb, nc + yc * yc, ne + ye * ye
             th, xa, xb, xc, xe = theta[j], X[a, j], X[b, j], X[c, j], X[e, j]
             ma, mb, mc, me = ma + th * xa, mb + th * xb, mc + th * xc, me + th * xe
             la, lb, lc, le = la + xa * xa, lb + xb * xb, lc + xc * xc, le + xe * xe
         good &= (la <= square) & (lb <= square) & (lc <= square) & (le <= square)  # NaN fails
-        ha = (ma + reach * math.sqrt(la) > top) | (mb + reach * math.sqrt(lb) > top)
-        hc = (mc + reach * math.sqrt(lc) > top) | (me + reach * math.sqrt(le) > top)
-        if ha | hc:
-            va, vb, vc, ve = four_values(index, X, (a, b, c, e), y)
-            if va > top:
-                best, top = a, va
-            if vb > top:
-                best, top = b, vb
-            if vc > top:
-                best, top = c, vc
-            if ve > top:
-                best, top = e, ve
+        va, vb = ma + width * math.sqrt(na), mb + width * math.sqrt(nb)
+        vc, ve = mc + width * math.sqrt(nc), me + width * math.sqrt(ne)
+        if va > top:
+            best, top = a, va
+        if vb > top:
+            best, top = b, vb
+        if vc > top:
+            best, top = c, vc
+        if ve > top:
+            best, top = e, ve
     return best if good else -1
 
 

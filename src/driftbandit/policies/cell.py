@@ -23,7 +23,7 @@ from driftbandit.policies.mirror import (
     unpack,
 )
 from driftbandit.policies.policy import Floats, Ints, Single
-from driftbandit.ranking import MANY, Index, best_row, best_rows
+from driftbandit.ranking import MANY, Index, best_row, best_rows, reach_of
 
 # d, limit, the packed recipe, width and reach of the index, theta, H, t, and room for `Work`.
 RECIPE, WIDTH, THETA = 2, 18, 20
@@ -129,8 +129,10 @@ def learn_in(cell: int, x: Floats, r: float) -> bool:
 def best_in(cell: int, arms: Floats, norm: Floats, k: int) -> Ints:
     """The k best arms, of which `norm` holds the norms."""
     d = arms.shape[1]
-    s, work = memory_in(cell, d), work_in(cell, d)
-    return best_rows(index_in(cell, d), s.H[0], arms, norm, k, work.u)
+    s, work, p, ready = memory_in(cell, d), work_in(cell, d), params_in(cell), index_in(cell, d)
+    reach = reach_of(ready.width, s.H[0], p.lam, s.t[0])
+    index = Index(ready.theta, ready.F, ready.W, ready.width, reach)
+    return best_rows(index, s.H[0], arms, norm, k, work.u)
 
 
 @kernel

@@ -68,10 +68,12 @@ def unpack(q: Floats) -> Params:
 @kernel
 def index_of(p: Params, s: Memory, i: int, work: Work) -> Index:
     """x'theta_t + beta_t ||x||_{H_t^-1} (eq. 2), where work.F holds the factor of H_t."""
+    width, reach = p.scale * beta(p.radius, s.t[i] + 1.0), math.inf
     if len(work.F) < LOOPS_BELOW:
         whiten(work.F, work.W)
-    width = p.scale * beta(p.radius, s.t[i] + 1.0)
-    return Index(s.theta[i], work.F, work.W, width, reach_of(width, s.H[i], p.lam, s.t[i]))
+    else:
+        reach = reach_of(width, s.H[i], p.lam, s.t[i])
+    return Index(s.theta[i], work.F, work.W, width, reach)
 
 
 @kernel
