@@ -18,7 +18,7 @@ STUDIES = (
     *("paper-figure", "regret-orders", "coverage", "sensitivity"),
     *("scaling-in-time", "unstated-choices"),
 )
-PAGES = ("README.md", "docs/reproduced.md")
+PAGES = ("README.md", "docs/reproduced.md", "docs/peers.md")
 
 
 def collect(results: Path) -> None:
@@ -76,9 +76,66 @@ def bench() -> str:
     return "\n".join(rows)
 
 
+def markdown(rows: list[list[str]]) -> str:
+    """Rows, the first of them the heading, as a table."""
+    head, *body = ("| " + " | ".join(row) + " |" for row in rows)
+    return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
+
+
+def peers() -> str:
+    """One line a contender: what it costs and keeps, its regret in every world."""
+    regrets = lines_of("peers")
+    worlds = list(dict.fromkeys(line["world"] for line in regrets))
+    head = ["learner", "reads of the arms", "µs per round", "bytes", "seeds", *worlds]
+    rows = [head]
+    for speed in lines_of("peers-speed"):
+        mine = {x["world"]: x for x in regrets if x["contender"] == speed["contender"]}
+        cost = float(speed["choose_us"]) + float(speed["update_us"])
+        rows.append(
+            [
+                *(speed["contender"], speed["sees"], f"{cost:.3g}"),
+                *(f"{int(speed['bytes']):,}", speed["seeds"]),
+                *(regret(mine[world]) for world in worlds),
+            ]
+        )
+    absent = (line for line in lines_of("peers-install") if line["reason"])
+    rows += [[line["peer"], f"not installed: {line['reason']}", *[""] * 9] for line in absent]
+    return markdown(rows)
+
+
+def peer_costs() -> str:
+    """Choosing and learning apart, and what the process grew by."""
+    head = ["learner", "choose, µs", "update, µs", "mean of both, µs", "process growth, MB"]
+    names = ("contender", "choose_us", "update_us", "mean_us", "resident_mb")
+    return markdown([head, *([line[name] for name in names] for line in lines_of("peers-speed"))])
+
+
+def peer_settings() -> str:
+    """The setting that won on the tuning seeds."""
+    lines = [line for line in lines_of("peers") if line["setting"] != "{}"]
+    rows = [["learner", "world", "setting"]]
+    rows += [[x["contender"], x["world"], f"`{x['setting']}`"] for x in lines]
+    return markdown(rows)
+
+
+def peer_ratios() -> str:
+    head = ["choose + update, d = 5, 30 arms", "measured", "wanted"]
+    return markdown([head, *(list(line.values()) for line in lines_of("peers-ratios"))])
+
+
+def peer_installs() -> str:
+    head = ["package", "Python", "version", "why not"]
+    return markdown([head, *(list(line.values()) for line in lines_of("peers-install"))])
+
+
 TABLES = {
     "reproduce": lambda: grid("paper-figure", regret, cost=True),
     "bench": bench,
+    "peers": peers,
+    "costs": peer_costs,
+    "settings": peer_settings,
+    "ratios": peer_ratios,
+    "installs": peer_installs,
     "orders": lambda: (RESULTS / "regret-orders.md").read_text().rstrip(),
     "coverage": lambda: grid("coverage", covered),
     "sensitivity": lambda: grid("sensitivity", mean),
