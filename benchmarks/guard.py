@@ -89,19 +89,22 @@ def bandit_over_c() -> float:
 def fleet_over_c(n: int = 10_000) -> float:
     from driftbandit import Fleet  # the same cores: both use all there are
 
-    rng, keys, rows = np.random.default_rng(0), np.arange(n), np.arange(n)
+    rng, keys = np.random.default_rng(0), np.arange(n)
     arms = rng.standard_normal((n, 30, 5))
     arms /= np.linalg.norm(arms, axis=2, keepdims=True)
-    rewards = rng.integers(0, 2, n).astype(float)
+    played, rewards = arms[:, 0].copy(), rng.integers(0, 2, (50, n)).astype(float)
     fleet, yardstick = Fleet(POLICY), YardstickFleet(POLICY, n)
+    for_ours, for_plain = iter(rewards), iter(rewards)
 
-    def ours():
-        fleet.update(keys, arms[rows, fleet.choose(keys, arms)], rewards)
+    def ours() -> None:
+        fleet.choose(keys, arms)
+        fleet.update(keys, played, next(for_ours))
 
-    def plain():
-        yardstick.update(arms[rows, yardstick.choose(arms)], rewards)
+    def plain() -> None:
+        yardstick.choose(arms)
+        yardstick.update(played, next(for_plain))
 
-    return quotient(ours, plain, 50)
+    return quotient(ours, plain, len(rewards))
 
 
 def many_arms(**practical) -> float:

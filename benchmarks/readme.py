@@ -7,6 +7,7 @@ docs/results; without it, it only fills the tables that `<!-- table: name -->` a
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shutil
 import sys
@@ -99,7 +100,8 @@ def peers() -> str:
             ]
         )
     absent = (line for line in lines_of("peers-install") if line["reason"])
-    rows += [[line["peer"], f"not installed: {line['reason']}", *[""] * 9] for line in absent]
+    for line in absent:
+        rows.append([line["peer"], f"not installed: {line['reason']}", *[""] * (len(head) - 2)])
     return markdown(rows)
 
 
@@ -111,10 +113,15 @@ def peer_costs() -> str:
 
 
 def peer_settings() -> str:
-    """The setting that won on the tuning seeds."""
-    lines = [line for line in lines_of("peers") if line["setting"] != "{}"]
-    rows = [["learner", "world", "setting"]]
-    rows += [[x["contender"], x["world"], f"`{x['setting']}`"] for x in lines]
+    """The setting that won on the tuning seeds, learners down, worlds across."""
+    won = {(x["contender"], x["world"]): json.loads(x["setting"]) for x in lines_of("peers")}
+    worlds = list(dict.fromkeys(world for _, world in won))
+    rows = [["learner", *worlds]]
+    for learner in dict.fromkeys(learner for learner, _ in won):
+        settings = [won[learner, world] for world in worlds]
+        if any(settings):
+            shown = (", ".join(f"{k} {v}" for k, v in one.items()) for one in settings)
+            rows.append([learner, *(text.removeprefix("options ") or "defaults" for text in shown)])
     return markdown(rows)
 
 

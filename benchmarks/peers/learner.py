@@ -11,6 +11,7 @@ class Task(NamedTuple):
     dim: int
     count: int  # arms in a round
     radius: float  # bound of the true parameter's norm
+    norm: float  # bound of the arms' norm
     seed: int  # for the learner's own luck
 
 

@@ -20,8 +20,9 @@ class Naive(NumpyDOMD):
 
 
 def naive(task: Task, half_life: float):
-    S, gamma = task.radius, 2 ** (-1 / half_life)
-    return Naive(task.dim, S=S, gamma=gamma, lam=1.0, eta=1 + S, delta=None, scale=1.0)
+    S, gamma, lam = task.radius, 2 ** (-1 / half_life), task.norm**2
+    eta = 1 + S * task.norm
+    return Naive(task.dim, S=S, gamma=gamma, lam=lam, eta=eta, delta=None, scale=1.0)
 
 
 LEARNERS = {"DOMD": naive}

@@ -25,7 +25,8 @@ def maker(kind):
     """Learners of a policy class in the plain, practical constructor."""
 
     def make(task: Task, **setting):
-        return Ours(kind(problem=Problem(dim=task.dim, radius=task.radius), **setting))
+        problem = Problem(dim=task.dim, radius=task.radius, context_norm=task.norm)
+        return Ours(kind(problem=problem, **setting))
 
     return make
 

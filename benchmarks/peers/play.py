@@ -56,13 +56,18 @@ def play(learner: Learner, stream: streams.Stream) -> dict[str, np.ndarray]:
     }
 
 
+def task(stream: streams.Stream, seed: int) -> Task:
+    _, count, dim = stream.arms.shape
+    norm = round(float(np.linalg.norm(stream.arms, axis=2).max()), 9)  # 1 for unit vectors
+    return Task(dim, count, float(stream.radius), norm, seed)
+
+
 def run(job: dict) -> None:
     """Play one job and store what came of it."""
     make = importlib.import_module(f"benchmarks.peers.{job['module']}").LEARNERS[job["learner"]]
     stream = streams.load(Path(job["stream"])).first(job["rounds"])
-    _, count, dim = stream.arms.shape
     before = resident()
-    learner = make(Task(dim, count, float(stream.radius), job["seed"]), **job["setting"])
+    learner = make(task(stream, job["seed"]), **job["setting"])
     result = play(learner, stream)
     memory = {"bytes": learner.size(), "resident": resident() - before}
     streams.save(Path(job["out"]), **result, **memory, rounds=len(stream.luck))

@@ -44,7 +44,7 @@ class Contender:
 
 OURS, NAIVE = Peer("ours"), Peer("naive")
 VW = Peer("vowpalwabbit", ("vowpalwabbit==9.11.*", "numpy"))
-VW_NEXT = Peer("vowpal-wabbit-next", ("vowpal-wabbit-next==0.7.*", "numpy"), range(7, 12))
+VW_NEXT = Peer("vowpal-wabbit-next", ("vowpal-wabbit-next==0.7.*", "numpy"), range(7, 13))
 BAYESIAN = Peer("bayesianbandits", ("bayesianbandits==1.5.*",))
 RIVER = Peer("river", ("river==0.26.*",), range(11, 15))
 MABWISER = Peer("mabwiser", ("mabwiser==2.7.*",), range(8, 15))
