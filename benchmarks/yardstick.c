@@ -168,7 +168,7 @@ void choose_all(const Params *p, int64_t n, double *theta, double *H, const doub
 #pragma omp parallel
     {
         double *scratch = malloc(sizeof(double) * (3 * d * d + BLOCK * d));
-#pragma omp for schedule(static)
+#pragma omp for schedule(dynamic, 256)
         for (int64_t i = 0; i < n; i++)
             out[i] = choose_one(p, theta + i * d, H + i * d * d, arms + i * count * d, count,
                                 scratch);
@@ -182,7 +182,7 @@ void learn_all(const Params *p, int64_t n, double *theta, double *H, const doubl
 #pragma omp parallel
     {
         double *scratch = malloc(sizeof(double) * (3 * d * d + BLOCK * d));
-#pragma omp for schedule(static)
+#pragma omp for schedule(dynamic, 256)
         for (int64_t i = 0; i < n; i++)
             learn_one(p, theta + i * d, H + i * d * d, x + i * d, r[i], scratch);
         free(scratch);

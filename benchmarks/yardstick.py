@@ -45,6 +45,7 @@ def library() -> ctypes.CDLL:
         half = target.with_suffix(f".{os.getpid()}")  # two processes may compile at once
         subprocess.run([compiler() or "cc", "-o", half, SOURCE, *FLAGS], check=True)
         half.replace(target)
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # no spinning into the next measurement
     found = ctypes.CDLL(str(target))
     address, count, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
     found.choose.argtypes, found.choose.restype = [address, address, address, count], count

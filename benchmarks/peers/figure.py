@@ -10,6 +10,8 @@ import matplotlib
 
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 PANELS = {"fresh arms every round": False, "arms that stay": True}
 UNIFORM = "uniform choice"
@@ -45,7 +47,7 @@ def label(ax, name: str, point: tuple[float, float], taken: list) -> None:
     """Write the name next to its point, where it hides nothing."""
     renderer, frame = ax.figure.canvas.get_renderer(), ax.get_window_extent()
     for dx, dy, side in PLACES:
-        line = {"arrowstyle": "-", "lw": 0.5, "color": "0.6"} if max(dx, abs(dy)) > 9 else None
+        line = {"arrowstyle": "-", "lw": 0.5, "color": "0.6"} if dy or abs(dx) > 7 else None
         text = ax.annotate(
             name,
             point,
@@ -56,7 +58,8 @@ def label(ax, name: str, point: tuple[float, float], taken: list) -> None:
             fontsize=8,
             arrowprops=line,
         )
-        box = text.get_window_extent(renderer)
+        text.update_positions(renderer)
+        box = Text.get_window_extent(text, renderer)  # without the line to its point
         inside = frame.x0 < box.x0 and box.x1 < frame.x1 and frame.y0 < box.y0 and box.y1 < frame.y1
         if inside and not any(box.overlaps(other) for other in taken):
             taken.append(box)
@@ -78,16 +81,18 @@ def panel(ax, title: str, regret: dict[str, float], cost: dict[str, float]) -> N
     ax.grid(which="both", lw=0.3, alpha=0.5)
     ax.figure.canvas.draw()
     taken = [ax.transData.transform(point) for point in points.values()]
-    boxes = [matplotlib.transforms.Bbox.from_bounds(x - 5, y - 5, 10, 10) for x, y in taken]
-    corner = (ax.get_xlim()[0], regret[UNIFORM])
-    label(ax, UNIFORM, corner, boxes)
+    boxes = [Bbox.from_bounds(x - 5, y - 5, 10, 10) for x, y in taken]
+    left, height = ax.transData.transform((ax.get_xlim()[0], regret[UNIFORM]))
+    boxes.append(Bbox.from_bounds(left, height - 1, ax.get_window_extent().width, 2))
+    ax.text(ax.get_xlim()[0] * 1.1, regret[UNIFORM], UNIFORM, fontsize=8, va="bottom")
     for name in sorted(points, key=lambda name: points[name]):
         label(ax, name, points[name], boxes)
 
 
 def draw(results: Path) -> None:
     """results/peers.png from results/peers.csv and results/peers-speed.csv."""
-    fig, axes = plt.subplots(1, 2, figsize=(13, 5.5), layout="constrained")
+    fig, axes = plt.subplots(1, 2, figsize=(13, 5.5))
+    fig.subplots_adjust(left=0.065, right=0.99, top=0.94, bottom=0.09, wspace=0.13)
     cost = costs(results)
     for ax, (title, fixed) in zip(axes, PANELS.items()):
         panel(ax, title, regrets(results, fixed), cost)
