@@ -57,7 +57,8 @@ def grid(name: str, cell, *, cost: bool = False) -> str:
 
 
 def regret(line: dict[str, str]) -> str:
-    return f"{float(line['mean']):.0f} ± {float(line['deviation']):.0f}"
+    spread = f" ± {float(line['deviation']):.0f}" if line["seeds"] != "1" else ""
+    return mean(line) + spread
 
 
 def mean(line: dict[str, str]) -> str:
@@ -94,7 +95,11 @@ def peers() -> str:
         cost = float(speed["choose_us"]) + float(speed["update_us"])
         rows.append(
             [
-                *(speed["contender"], speed["sees"], f"{cost:.3g}"),
+                *(
+                    speed["contender"],
+                    speed["sees"],
+                    f"{cost:.1f}" if cost < 100 else f"{cost:.0f}",
+                ),
                 *(f"{int(speed['bytes']):,}", speed["seeds"]),
                 *(regret(mine[world]) for world in worlds),
             ]

@@ -75,7 +75,15 @@ CONTENDERS = (
         OURS,
         "DOMD",
         "features",
-        tuple({"half_life": h, "bonus": b} for b in (1.0, 0.5) for h in (200, 100, 50, 400)),
+        # Our step with long memories, and bayesianbandits' step of 1 with its rates.
+        tuple(
+            memory | {"bonus": bonus}
+            for bonus in (1.0, 0.5)
+            for memory in (
+                *({"half_life": 200}, {"half_life": 400}),
+                *({"step": 1.0, "discount": 0.99}, {"step": 1.0, "discount": 0.995}),
+            )
+        ),
     ),
     Contender("driftbandit AutoDOMD", OURS, "AutoDOMD", "features", ({},)),
     Contender("NumPy DOMD, naive", NAIVE, "DOMD", "features", ({"half_life": 200},)),
@@ -97,7 +105,7 @@ CONTENDERS = (
         "UCB",
         "features",
         tuple({"rate": rate, "quantile": q} for q in (0.84, 0.68) for rate in RATES),
-        **FEW,
+        tune=(100,),
     ),
     Contender(
         "bayesianbandits Thompson",
@@ -131,5 +139,5 @@ CONTENDERS = (
         ALPHAS,
         **FEW,
     ),
-    Contender("coba LinUCB", COBA, "LinUCB", "features", ALPHAS, **FEW),
+    Contender("coba LinUCB", COBA, "LinUCB", "features", ALPHAS, tune=(100,), judge=(0, 1, 2)),
 )

@@ -16,7 +16,7 @@ from benchmarks.peers.registry import Contender
 from benchmarks.peers.venvs import FOLDER
 from benchmarks.peers.worlds import worlds
 
-WORLD, ROUNDS, REPEATS = "drift, S = 1", 1000, 3
+WORLD, ROUNDS, REPEATS = "drift, S = 1", 600, 7
 OURS = "driftbandit DOMD, defaults"
 # (contender, how many times slower than ours it should at least be)
 WANTED = (
