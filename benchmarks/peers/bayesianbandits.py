@@ -1,7 +1,6 @@
 """bayesianbandits: a logit GLM shared by all arms, with stabilised forgetting.
 
-One Laplace step an update (its default is up to five): the fastest it offers, and it costs no
-regret here.
+One Laplace step an update (its default is up to five): the fastest it offers.
 """
 
 from __future__ import annotations

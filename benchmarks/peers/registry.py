@@ -75,7 +75,14 @@ CONTENDERS = (
         OURS,
         "DOMD",
         "features",
-        # Our step with long memories, and bayesianbandits' step of 1 with its rates.
+        tuple({"half_life": h, "bonus": b} for b in (1.0, 0.5) for h in (200, 100, 50, 400)),
+    ),
+    # Added after the first results were seen, which no peer was given: docs/peers.md says so.
+    Contender(
+        "driftbandit DOMD, tuned again",
+        OURS,
+        "DOMD",
+        "features",
         tuple(
             memory | {"bonus": bonus}
             for bonus in (1.0, 0.5)
