@@ -3,7 +3,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench bench-fleet bench-rivals bench-lab bench-worlds docs reproduce dist clean
+.PHONY: demo test lint bench bench-fleet bench-rivals bench-lab bench-worlds bench-peers bench-guard docs \
+  reproduce dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -39,6 +40,13 @@ bench-worlds: $(VENV)/.test   ## AutoDOMD in many worlds: runs what is missing, 
 bench-lab: $(VENV)/.test  ## the lab at full size: reproduce, resume, a report of 10^7 rows
 	$(BIN)/python -m benchmarks.lab
 
+bench-peers: $(VENV)/.test   ## next to what people use today, each in an environment of its own
+	$(BIN)/python -m benchmarks.peers
+	$(BIN)/python -m benchmarks.readme
+
+bench-guard: $(VENV)/.test   ## fails when a speed ratio slips by more than 20 %
+	$(BIN)/python -m benchmarks.guard
+
 docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
 	$(BIN)/driftbandit reproduce
 	for study in regret-orders coverage sensitivity scaling-in-time unstated-choices \
@@ -51,7 +59,7 @@ dist: $(VENV)/.test
 	$(BIN)/python -m build
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .peers dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.lab: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -7,6 +7,7 @@ docs/results; without it, it only fills the tables that `<!-- table: name -->` a
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shutil
 import sys
@@ -20,7 +21,7 @@ STUDIES = (
     *("paper-figure", "regret-orders", "coverage", "sensitivity"),
     *("scaling-in-time", "unstated-choices", "many-worlds", "ablation"),
 )
-PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md")
+PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md")
 
 
 def collect(results: Path) -> None:
@@ -58,7 +59,8 @@ def grid(name: str, cell, *, cost: bool = False) -> str:
 
 
 def regret(line: dict[str, str]) -> str:
-    return f"{float(line['mean']):.0f} ± {float(line['deviation']):.0f}"
+    spread = f" ± {float(line['deviation']):.0f}" if line["seeds"] != "1" else ""
+    return mean(line) + spread
 
 
 def mean(line: dict[str, str]) -> str:
@@ -78,12 +80,79 @@ def bench() -> str:
     return "\n".join(rows)
 
 
+def markdown(rows: list[list[str]]) -> str:
+    """Rows, the first of them the heading, as a table."""
+    head, *body = ("| " + " | ".join(row) + " |" for row in rows)
+    return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
+
+
+def peers() -> str:
+    """One line a contender: what it costs and keeps, its regret in every world."""
+    regrets = lines_of("peers")
+    worlds = list(dict.fromkeys(line["world"] for line in regrets))
+    head = ["learner", "reads of the arms", "µs per round", "bytes", "seeds", *worlds]
+    rows = [head]
+    for speed in lines_of("peers-speed"):
+        mine = {x["world"]: x for x in regrets if x["contender"] == speed["contender"]}
+        cost = float(speed["choose_us"]) + float(speed["update_us"])
+        rows.append(
+            [
+                *(
+                    speed["contender"],
+                    speed["sees"],
+                    f"{cost:.1f}" if cost < 100 else f"{cost:.0f}",
+                ),
+                *(f"{int(speed['bytes']):,}", speed["seeds"]),
+                *(regret(mine[world]) for world in worlds),
+            ]
+        )
+    absent = (line for line in lines_of("peers-install") if line["reason"])
+    for line in absent:
+        rows.append([line["peer"], f"not installed: {line['reason']}", *[""] * (len(head) - 2)])
+    return markdown(rows)
+
+
+def peer_costs() -> str:
+    """Choosing and learning apart, and what the process grew by."""
+    head = ["learner", "choose, µs", "update, µs", "mean of both, µs", "process growth, MB"]
+    names = ("contender", "choose_us", "update_us", "mean_us", "resident_mb")
+    return markdown([head, *([line[name] for name in names] for line in lines_of("peers-speed"))])
+
+
+def peer_settings() -> str:
+    """The setting that won on the tuning seeds, learners down, worlds across."""
+    won = {(x["contender"], x["world"]): json.loads(x["setting"]) for x in lines_of("peers")}
+    worlds = list(dict.fromkeys(world for _, world in won))
+    rows = [["learner", *worlds]]
+    for learner in dict.fromkeys(learner for learner, _ in won):
+        settings = [won[learner, world] for world in worlds]
+        if any(settings):
+            shown = (", ".join(f"{k} {v}" for k, v in one.items()) for one in settings)
+            rows.append([learner, *(text.removeprefix("options ") or "defaults" for text in shown)])
+    return markdown(rows)
+
+
+def peer_ratios() -> str:
+    head = ["choose + update, d = 5, 30 arms", "measured", "wanted"]
+    return markdown([head, *(list(line.values()) for line in lines_of("peers-ratios"))])
+
+
+def peer_installs() -> str:
+    head = ["package", "Python", "version", "why not"]
+    return markdown([head, *(list(line.values()) for line in lines_of("peers-install"))])
+
+
 TABLES = {
     "auto": worlds.summary_table,
     "worlds": worlds.worlds_table,
     "ablation": worlds.ablation_table,
     "reproduce": lambda: grid("paper-figure", regret, cost=True),
     "bench": bench,
+    "peers": peers,
+    "costs": peer_costs,
+    "settings": peer_settings,
+    "ratios": peer_ratios,
+    "installs": peer_installs,
     "orders": lambda: (RESULTS / "regret-orders.md").read_text().rstrip(),
     "coverage": lambda: grid("coverage", covered),
     "sensitivity": lambda: grid("sensitivity", mean),
