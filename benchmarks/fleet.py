@@ -15,12 +15,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import yardstick
 from driftbandit import DOMD, Fleet, Problem
-
-try:
-    from benchmarks import yardstick
-except ImportError:
-    yardstick = None
 
 POLICY = DOMD(problem=Problem(dim=5))
 BATCH, N_ARMS = 10_000, 30
@@ -50,7 +46,7 @@ def learner_rounds(rounds: int = 80, warm: int = 20) -> dict[str, float]:
     the first ones, in which learners are new and nobody has to project."""
     rng, rows = np.random.default_rng(0), np.arange(BATCH)
     players = {"float64": Keyed("float64"), "float32": Keyed("float32")}
-    if yardstick is not None and yardstick.compiler():
+    if yardstick.compiler():
         players["C"] = yardstick.YardstickFleet(POLICY, BATCH)
     theta = 0.5 * directions(rng, BATCH, 5)
     best = dict.fromkeys(players, np.inf)

@@ -19,20 +19,20 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from scipy.linalg import lapack
 
 from benchmarks import speed
 from benchmarks.numpy_domd import NumpyDOMD
 from benchmarks.yardstick import Yardstick, YardstickFleet
-from driftbandit import DOMD, Bandit, Problem
+from driftbandit import DOMD, Bandit, Fleet
 
 STORED = Path(__file__).with_suffix(".json")
 SLACK, TRIES = 1.2, 3
+WIDE = speed.problem_of(50)
 POLICY = DOMD(problem=speed.WORLD.problem)  # a constant bonus, as the C yardstick has
 
 
 class Figure(NamedTuple):
-    """`measure` gives a ratio, and raises ImportError where its feature does not exist."""
+    """`measure` gives a ratio, and raises FileNotFoundError where there is no C compiler."""
 
     measure: Callable[[], float]
     better: str  # "more" or "less"
@@ -87,8 +87,7 @@ def bandit_over_c() -> float:
 
 
 def fleet_over_c(n: int = 10_000) -> float:
-    from driftbandit import Fleet  # the same cores: both use all there are
-
+    """On the same cores: both use all there are."""
     rng, keys = np.random.default_rng(0), np.arange(n)
     arms = rng.standard_normal((n, 30, 5))
     arms /= np.linalg.norm(arms, axis=2, keepdims=True)
@@ -107,30 +106,6 @@ def fleet_over_c(n: int = 10_000) -> float:
     return quotient(ours, plain, len(rewards))
 
 
-def many_arms(**practical) -> float:
-    """choose over argmax(X @ theta) for 10^5 arms, d = 50."""
-    from driftbandit import ArmSet
-
-    rng, problem = np.random.default_rng(0), Problem(dim=50, horizon=5000, path_length=6.28)
-    policy = DOMD(problem=problem, **practical) if practical else DOMD.from_theory(problem)
-    bandit, arms = Bandit(policy), rng.standard_normal((100_000, 50))
-    arms /= np.linalg.norm(arms, axis=1, keepdims=True)
-    for x, r in zip(arms[:1000], rng.integers(0, 2, 1000).astype(float)):
-        bandit.update(x, r)
-    theta, catalogue = bandit.theta.copy(), ArmSet(arms)
-    return quotient(lambda: bandit.choose(catalogue), lambda: np.argmax(arms @ theta), 25)
-
-
-def update_over_dpotrf(d: int = 256) -> float:
-    rng = np.random.default_rng(0)
-    bandit, x = Bandit(DOMD(problem=Problem(dim=d))), rng.standard_normal((50, d))
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
-    for row in x:
-        bandit.update(row, 1.0)
-    H = np.asfortranarray(bandit.curvature)
-    return quotient(lambda: bandit.update(x[0], 1.0), lambda: lapack.dpotrf(H), 100)
-
-
 def import_over_numba() -> float:
     def load(module: str) -> Callable[[], object]:
         return lambda: subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
@@ -142,11 +117,14 @@ FIGURES = {
     "naive NumPy over Bandit, d = 5, 30 arms": Figure(over_naive, "more"),
     "Bandit over C through ctypes, d = 5, 30 arms": Figure(bandit_over_c, "less"),
     "Fleet over C, 10,000 learners, d = 5, 30 arms": Figure(fleet_over_c, "less"),
-    "choose over argmax(X @ theta), theory's lambda": Figure(many_arms, "less"),
-    "choose over argmax(X @ theta), lambda = 1": Figure(
-        lambda: many_arms(regularization=1.0), "less"
+    "choose over argmax(X @ theta), theory's lambda": Figure(
+        lambda: speed.many_arms(DOMD.from_theory(WIDE), 500), "less"
     ),
-    "update over dpotrf, d = 256": Figure(update_over_dpotrf, "less"),
+    "choose over argmax(X @ theta), lambda = 1": Figure(
+        lambda: speed.many_arms(DOMD(problem=WIDE), 500), "less"
+    ),
+    "update over dpotrf, d = 256": Figure(speed.large_update, "less"),
+    "AutoDOMD over DOMD, d = 5, 30 arms": Figure(speed.auto_over_domd, "less"),
     "import driftbandit over import numba": Figure(import_over_numba, "less"),
 }
 
@@ -175,7 +153,7 @@ def judge(figures: dict[str, Figure], stored: dict[str, float]) -> dict[str, tup
     for name, figure in figures.items():
         try:
             measured = guarded(figure, stored.get(name))
-        except (ImportError, FileNotFoundError) as error:  # no such feature, no C compiler
+        except FileNotFoundError as error:  # no C compiler
             verdicts[name] = None, f"skipped: {str(error).split(' (')[0]}"
             continue
         before = stored.get(name)

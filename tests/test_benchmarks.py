@@ -36,7 +36,7 @@ def test_the_guard_names_what_slipped_and_skips_what_is_not_there(benchmark):
     guard = benchmark("guard")
 
     def missing():
-        raise ImportError("no such feature (here)")
+        raise FileNotFoundError("no compiler (here)")
 
     figures = {
         "slow": guard.Figure(lambda: 5.0, "more"),
@@ -45,7 +45,7 @@ def test_the_guard_names_what_slipped_and_skips_what_is_not_there(benchmark):
     }
     verdicts = guard.judge(figures, {"slow": 10.0, "absent": 1.0})
     assert verdicts["slow"] == (5.0, "SLIPPED")
-    assert verdicts["absent"] == (None, "skipped: no such feature")
+    assert verdicts["absent"] == (None, "skipped: no compiler")
     assert verdicts["young"] == (1.0, "new")
 
 

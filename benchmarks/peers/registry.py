@@ -77,21 +77,6 @@ CONTENDERS = (
         "features",
         tuple({"half_life": h, "bonus": b} for b in (1.0, 0.5) for h in (200, 100, 50, 400)),
     ),
-    # Added after the first results were seen, which no peer was given: docs/peers.md says so.
-    Contender(
-        "driftbandit DOMD, tuned again",
-        OURS,
-        "DOMD",
-        "features",
-        tuple(
-            memory | {"bonus": bonus}
-            for bonus in (1.0, 0.5)
-            for memory in (
-                *({"half_life": 200}, {"half_life": 400}),
-                *({"step": 1.0, "discount": 0.99}, {"step": 1.0, "discount": 0.995}),
-            )
-        ),
-    ),
     Contender("driftbandit AutoDOMD", OURS, "AutoDOMD", "features", ({},)),
     Contender("NumPy DOMD, naive", NAIVE, "DOMD", "features", ({"half_life": 200},)),
     Contender("vowpalwabbit ε-greedy", VW, "adf", "features", EPSILON),

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.peers import streams
-from driftbandit import Bernoulli, Circle, Environment, FixedArms, SignFlip
+from driftbandit import Circle, Environment, FixedArms, SignFlip
+from driftbandit.lab import read_study
 
-AT_MOST = 4  # worlds taken from the study of many worlds, where that exists
+MORE = ("walk, S = 1", "5 jumps, S = 3")  # of the study many-worlds
 
 
 def worlds() -> dict[str, Environment]:
-    """The paper's four (section 5), two of them with arms that stay, and some of many-worlds."""
+    """The paper's four (section 5), two of them with arms that stay, and two of many-worlds."""
     found: dict[str, Environment] = {
         f"{name}, S = {radius:g}": kind(radius=radius)
         for name, kind in (("drift", Circle), ("flip", SignFlip))
@@ -23,18 +24,8 @@ def worlds() -> dict[str, Environment]:
     }
     found["drift, S = 3, fixed arms"] = Circle(radius=3.0, arms=FixedArms())
     found["flip, S = 3, fixed arms"] = SignFlip(radius=3.0, arms=FixedArms())
-    return found | many_worlds()
-
-
-def many_worlds() -> dict[str, Environment]:
-    """Logistic worlds of the shipped study `many-worlds`, if there is one."""
-    from driftbandit.lab import read_study, shipped
-
-    if "many-worlds" not in shipped():
-        return {}
     study, _ = read_study("many-worlds")
-    logistic = [(label, w) for label, w, _ in study.worlds() if w.family == Bernoulli()]
-    return dict(logistic[:AT_MOST])
+    return found | {label: world for label, world, _ in study.worlds() if label in MORE}
 
 
 def digest(data) -> str:
