@@ -54,7 +54,7 @@ class Twin:
 
     def choose(self, arms):
         theta, V = self.moments()
-        return int(np.argmax(arms @ theta + 1.5 * np.sqrt(np.einsum("ad,de,ae->a", arms, V, arms))))
+        return int(np.argmax(arms @ theta + 1.75 * np.sqrt(np.einsum("ad,de,ae->a", arms, V, arms))))
 
     def update(self, x, r):
         family, S = self.policy.problem.family, self.policy.problem.radius
@@ -79,12 +79,12 @@ class Twin:
 
     def renew(self, logs):
         lead = int(np.argmax(logs))
-        for k in np.flatnonzero((logs < logs[lead] - 6.0) & (self.gamma > self.gamma[lead])):
+        for k in np.flatnonzero((logs < logs[lead] - 8.0) & (self.gamma > self.gamma[lead])):
             extra = max(0.0, self.lam[k] - self.lam[lead])
             self.thetas[k] = self.thetas[lead].copy()
             self.Hs[k] = self.Hs[lead] + extra * np.eye(len(self.thetas[k]))
             self.gains[k], self.rounds[k] = self.gains[lead], self.rounds[lead]
-            logs[k] = logs[lead] - 3.0
+            logs[k] = logs[lead] - 5.0
             self.renewals += 1
 
 
@@ -224,7 +224,7 @@ def test_it_says_what_the_world_does():
     assert sum(e.state == "stationary" for e in still[1000:]) > 900
     moving, _ = states(Circle(horizon=2000, radius=3.0, turns=5))
     assert sum(e.state == "drifting" for e in moving[1000:]) > 700
-    assert moving[-1].memory < 200 < 1000 < still[-1].memory
+    assert moving[-1].memory < 200 < 500 < still[-1].memory
     jump = Jumps(horizon=2000, jumps=1, radius=3.0)
     said, _ = states(jump, seed=4)
     moment = int(np.flatnonzero(np.diff(jump.path(4)[:, 0]))[0])

@@ -18,8 +18,8 @@ from driftbandit.policies.mirror import Memory, Work
 from driftbandit.policies.mixture import AutoMemory, AutoParams
 from driftbandit.policies.policy import Floats, Ints, Policy, Scores, Single
 
-DISCOUNTS = (0.9, 0.95, 0.98, 0.99, 0.997, 1.0)
-LONG = 0.997  # a world that suits this discount or a larger one looks stationary
+DISCOUNTS = (0.9, 0.95, 0.98, 0.987, 0.993, 0.998, 1.0)
+LONG = 0.998  # a world that suits this discount or a larger one looks stationary
 UNBOUNDED = 10.0  # |x'theta| stays below this where no radius is known
 POOLS = ("mixture", "leader")
 
@@ -70,8 +70,8 @@ class AutoDOMD(Policy):
     discounts: tuple[float, ...] = DISCOUNTS
     regularizations: tuple[float, ...] | None = None
     share: float = 1e-4
-    renewal: float = 6.0
-    bonus: float = 1.5
+    renewal: float = 8.0
+    bonus: float = 1.75
     rescaling: bool = True
     pool: str = "mixture"
     exploration: str = "ucb"
@@ -82,7 +82,7 @@ class AutoDOMD(Policy):
         if lams is None and self.problem.radius is None:
             lams = (0.1, 0.5, 2.0, 8.0, 32.0)
         elif lams is None:  # what is plausible for theta in a ball of radius S
-            lams = tuple(k / self.problem.S**2 for k in (1.0, 4.0, 16.0))
+            lams = tuple(k / self.problem.S**2 for k in (4.0, 8.0, 32.0))
         self._set(
             discounts=_grid("discounts", self.discounts, "gammas", 1.0),
             regularizations=_grid("regularizations", lams, "lambdas", validate.LARGEST),
@@ -129,7 +129,7 @@ class AutoDOMD(Policy):
             prior=prior / prior.sum(),
             share=self.share,
             lapse=self.renewal,
-            start=0.5 * self.renewal,
+            start=max(0.0, self.renewal - 3.0),
             gain_keep=0.998,
             gain_floor=4.0 if self.rescaling else validate.LARGEST,  # stays 1
             mixture=self.pool == "mixture",
