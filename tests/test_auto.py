@@ -54,7 +54,9 @@ class Twin:
 
     def choose(self, arms):
         theta, V = self.moments()
-        return int(np.argmax(arms @ theta + 1.75 * np.sqrt(np.einsum("ad,de,ae->a", arms, V, arms))))
+        return int(
+            np.argmax(arms @ theta + 1.75 * np.sqrt(np.einsum("ad,de,ae->a", arms, V, arms)))
+        )
 
     def update(self, x, r):
         family, S = self.policy.problem.family, self.policy.problem.radius

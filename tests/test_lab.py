@@ -10,6 +10,7 @@ import duckdb
 import polars as pl
 import pytest
 
+from driftbandit import DOMD, simulate
 from driftbandit.lab import (
     Engine,
     Store,
@@ -236,6 +237,48 @@ def test_tuning_uses_other_seeds_and_keeps_one_variant(tmp_path):
     clash = parse_study(text.replace("first_seed = 50", "first_seed = 2"), "x")
     with pytest.raises(ValueError, match="first_seed"):
         execute(clash, text, Store(tmp_path))
+
+
+HINDSIGHT = """
+name = "hindsight"
+horizon = 60
+seeds = 4
+first_seed = 7
+points = 5
+[[environments]]
+type = "Jumps"
+jumps = [0, 3]
+label = "{jumps} jumps"
+[[policies]]
+type = "DOMD"
+tuning = "practical"
+hindsight = true
+discount = [0.5, 0.99]
+bonus = [0.0, 5.0]
+label = "best fixed"
+[[policies]]
+type = "GLMUCB"
+seeds = 2
+"""
+
+
+def test_the_best_variant_in_hindsight_and_fewer_seeds_for_the_slow(tmp_path):
+    study = parse_study(HINDSIGHT, "x")
+    execute(study, HINDSIGHT, Store(tmp_path), Engine(workers=1))
+    final = load_results(tmp_path).filter(pl.col("round") == 60)
+    fixed, slow = (final.filter(pl.col("policy") == p) for p in ("best fixed", "GLM-UCB"))
+    assert slow["seed"].unique().sort().to_list() == [7, 8]
+    assert fixed["seed"].unique().sort().to_list() == [7, 8, 9, 10]
+    for label, world, _ in study.worlds():  # it is the best of all four on the judged seeds
+        variants = [
+            DOMD(problem=world.problem, discount=g, bonus=b)
+            for g in (0.5, 0.99)
+            for b in (0.0, 5.0)
+        ]
+        least = min(simulate(policy, world, range(7, 11)).total.mean() for policy in variants)
+        found = fixed.filter(pl.col("environment") == label)["regret"].mean()
+        assert found == pytest.approx(least)
+    assert execute(study, HINDSIGHT, Store(tmp_path), Engine(workers=1)) == 0
 
 
 def test_slopes_are_fitted_next_to_the_theorems(tmp_path):
