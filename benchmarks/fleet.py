@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import gc
 import sys
 import time
@@ -12,10 +11,9 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks import yardstick
+from benchmarks.speed import report
 from driftbandit import DOMD, Fleet, Problem
 
 POLICY = DOMD(problem=Problem(dim=5))
@@ -115,17 +113,7 @@ def main() -> int:
     parser.add_argument("--learners", type=int, default=1_000_000, help="size of the large fleet")
     parser.add_argument("--csv", type=Path, help="also write the figures to this file")
     args = parser.parse_args()
-    table = Table("figure", "measured", "required", "reached", title="Fleets")
-    reached, lines = [], [("figure", "measured", "required")]
-    for what, measured, required, ok in figures(args.learners):
-        table.add_row(what, f"{measured:.4g}", required, "yes" if ok else "NO")
-        lines.append((what, f"{measured:.3g}", required))
-        reached.append(ok)
-    if args.csv:
-        with args.csv.open("w", newline="") as file:
-            csv.writer(file).writerows(lines)
-    Console(width=130).print(table)
-    return 0 if all(reached) else 1
+    return report("Fleets", figures(args.learners), args.csv)
 
 
 if __name__ == "__main__":

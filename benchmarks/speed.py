@@ -207,22 +207,27 @@ def figures(rounds: int):
         yield what, deficit, "<= 1e-9", fine and deficit <= 1e-9
 
 
+def report(title: str, found, path: Path | None) -> int:
+    """Print figures as they come, write them to a CSV file if asked; 1 if one is missed."""
+    table = Table("figure", "measured", "required", "reached", title=title)
+    reached, lines = [], [("figure", "measured", "required")]
+    for what, measured, required, ok in found:
+        table.add_row(what, f"{measured:.4g}", required, "yes" if ok else "NO")
+        lines.append((what, f"{measured:.3g}", required))
+        reached.append(ok)
+    if path:
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows(lines)
+    Console(width=130).print(table)
+    return 0 if all(reached) else 1
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=1_000_000, help="length of the long run")
     parser.add_argument("--csv", type=Path, help="also write the figures to this file")
     args = parser.parse_args()
-    table = Table("figure", "measured", "required", "reached", title="Speed and endurance")
-    reached, lines = [], [("figure", "measured", "required")]
-    for what, measured, required, ok in figures(args.rounds):
-        table.add_row(what, f"{measured:.4g}", required, "yes" if ok else "NO")
-        lines.append((what, f"{measured:.3g}", required))
-        reached.append(ok)
-    if args.csv:
-        with args.csv.open("w", newline="") as file:
-            csv.writer(file).writerows(lines)
-    Console(width=130).print(table)
-    return 0 if all(reached) else 1
+    return report("Speed and endurance", figures(args.rounds), args.csv)
 
 
 if __name__ == "__main__":
