@@ -19,7 +19,8 @@ from driftbandit.policies.mixture import AutoMemory, AutoParams
 from driftbandit.policies.policy import Floats, Ints, Policy, Scores, Single
 
 DISCOUNTS = (0.9, 0.95, 0.98, 0.987, 0.993, 0.998, 1.0)
-LONG = 0.998  # a world that suits this discount or a larger one looks stationary
+LONG = 0.998  # discounts that suit a stationary world,
+MOSTLY = 0.4  # and their weight from which on it looks like one; a little less than the prior's
 UNBOUNDED = 10.0  # |x'theta| stays below this where no radius is known
 POOLS = ("mixture", "leader")
 
@@ -213,7 +214,7 @@ class AutoDOMD(Policy):
             state = "just changed"
         else:
             long = sum(w for gamma, w in by_discount.items() if gamma >= LONG)
-            state = "stationary" if long >= 0.5 else "drifting"
+            state = "stationary" if long >= MOSTLY else "drifting"
         lams = dict(zip(self.regularizations, grid.sum(axis=1).tolist()))
         return Explanation(now, usual, state, by_discount, lams)
 
