@@ -1,5 +1,7 @@
 """driftbandit: contextual bandits that keep up with a changing world, in constant time a round."""
 
+from typing import TYPE_CHECKING, Any
+
 from driftbandit import theory
 from driftbandit.armset import ArmSet
 from driftbandit.bandit import Bandit, Prediction
@@ -19,7 +21,6 @@ from driftbandit.environments import (
     Switching,
 )
 from driftbandit.families import Bernoulli, Binomial, Family, Gaussian, Poisson
-from driftbandit.fleet import Fleet
 from driftbandit.policies import (
     BVDGLMUCB,
     DGLUCB,
@@ -52,7 +53,20 @@ from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
 from driftbandit.simulate import Run, simulate
 
+if TYPE_CHECKING:
+    from driftbandit.fleet import Fleet
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Fleets bring a database along, which who has one learner need not wait for."""
+    if name == "Fleet":
+        from driftbandit.fleet import Fleet
+
+        return Fleet
+    raise AttributeError(f"module 'driftbandit' has no attribute {name!r}")
+
 
 __all__ = [
     "BVDGLMUCB",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,11 +27,15 @@ def _drop_stale_caches(folder: str) -> None:
     if not folder or folder in _seen:
         return
     _seen.add(folder)
-    newest = max(source.stat().st_mtime for source in Path(__file__).parent.rglob("*.py"))
     for index in Path(folder).glob("*.nbi"):
         with suppress(OSError):  # another process may be at it, or the folder read-only
-            if index.stat().st_mtime < newest:
+            if index.stat().st_mtime < _newest_source():
                 index.unlink()
+
+
+@cache
+def _newest_source() -> float:
+    return max(source.stat().st_mtime for source in Path(__file__).parent.rglob("*.py"))
 
 
 F = TypeVar("F", bound=Callable[..., Any])
