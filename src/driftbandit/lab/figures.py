@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from itertools import cycle, product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,7 +86,7 @@ def _draw_panel(pair: Any, part: pl.DataFrame, styles: dict[str, Look]) -> None:
         above.plot(t, mean, lw=1.4, **style)
         above.fill_between(t, mean - spread, mean + spread, color=style["color"], alpha=alpha, lw=0)
         below.plot(*_smooth(t, policy["cost_us"].to_numpy()), lw=1.0, **style)
-    above.set_title(_plain(part["environment"][0]))
+    above.set_title(textwrap.fill(_plain(part["environment"][0]), 34))  # its panel's width
     above.set_ylim(bottom=0)
     below.set(xlabel="round $t$", yscale="log")
     for ax in pair:
