@@ -86,16 +86,27 @@ def keep(S: float, one: Memory, s: Memory, i: int) -> None:
 
 
 @partial(kernel, nogil=True)
-def choose_span(
+def choose_double(
     q: Floats, s: Memory, rows: Ints, arms: Floats, limit: float, span: Ints, room: Room, out: Ints
 ) -> None:
     """The choices from span[0] to span[1] of the batch."""
+    p, s, arms, work = unpack(q), borrowed(s), borrow(arms), work_in(room)
+    shared = len(arms) == 1
+    for b in range(span[0], span[1]):
+        out[b] = choose_one(p, s, rows[b], arms[0 if shared else b], limit, work)
+
+
+@partial(kernel, nogil=True)
+def choose_single(
+    q: Floats, s: Memory, rows: Ints, arms: Floats, limit: float, span: Ints, room: Room, out: Ints
+) -> None:
+    """The same where the memory is in single precision."""
     p, s, one, work = unpack(q), borrowed(s), learner_in(room), work_in(room)
     arms = borrow(arms)
+    shared = len(arms) == 1
     for b in range(span[0], span[1]):
         widen(s, rows[b], one)
-        X = arms[b] if len(arms) > 1 else arms[0]
-        out[b] = choose_one(p, one, 0, X, limit, work)
+        out[b] = choose_one(p, one, 0, arms[0 if shared else b], limit, work)
 
 
 @kernel
@@ -143,10 +154,11 @@ def choose(q: Floats, memory: Memory, rows: Ints, arms: Floats, limit: float) ->
     """The choices of these rows, (B,), of arms (B, N, d) or (1, N, d)."""
     out, parts = np.empty(len(rows), dtype=np.int64), parts_of(len(rows))
     ends = np.linspace(0, len(rows), parts + 1).astype(np.int64)
+    ask = choose_double if memory.H.dtype == np.float64 else choose_single
 
     def work(part: int) -> None:
         span, room = ends[part : part + 2], room_for(arms.shape[2])
-        choose_span(q, memory, rows, arms, limit, span, room, out)
+        ask(q, memory, rows, arms, limit, span, room, out)
 
     spread(work, parts)
     return out
