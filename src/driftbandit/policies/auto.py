@@ -14,7 +14,7 @@ from driftbandit.compiled import COMPILED, direct
 from driftbandit.policies import mixture
 from driftbandit.policies.auto_cell import single_auto
 from driftbandit.policies.domd import DOMD
-from driftbandit.policies.mirror import Memory, Work
+from driftbandit.policies.mirror import Memory, work_for
 from driftbandit.policies.mixture import AutoMemory, AutoParams
 from driftbandit.policies.policy import Floats, Ints, Policy, Scores, Single
 
@@ -57,7 +57,7 @@ class AutoDOMD(Policy):
     | `pool` | "mixture", or "leader": the learner with the largest weight alone decides |
     | `exploration` | "ucb", or "thompson": sample theta instead of adding a bonus |
 
-    The defaults were chosen by measurement on worlds and seeds other than those they are judged on
+    The defaults were chosen by measurement on seeds other than those they are judged on
     (docs/auto.md). There is no regret theorem; docs/theory.md says what is known.
 
     >>> from driftbandit import Bandit, Problem
@@ -169,12 +169,8 @@ class AutoDOMD(Policy):
         self, memory: AutoMemory, x: Floats, r: Floats, noise: Floats | None = None
     ) -> AutoMemory:
         x, r = self._played(memory, x, r)
-        _learn_all(self._params, memory, x, r, self._work())
+        _learn_all(self._params, memory, x, r, work_for(self.problem.dim))
         return memory
-
-    def _work(self) -> Work:
-        d = self.problem.dim
-        return Work(np.empty((d, d)), np.empty((d, d)), np.empty(d))
 
     def single(self, memory: AutoMemory, limit: float) -> Single | None:
         if not COMPILED or self.exploration != "ucb":
@@ -182,7 +178,7 @@ class AutoDOMD(Policy):
         return single_auto(self._judge._packed, self._params, memory, limit)
 
     def forget(self, memory: AutoMemory, steps: float) -> AutoMemory:
-        _age_all(self._params, memory, float(steps), self._work())
+        _age_all(self._params, memory, float(steps), work_for(self.problem.dim))
         return memory
 
     def deviation(self, memory: AutoMemory, arms: Floats) -> Floats:
@@ -220,10 +216,8 @@ class AutoDOMD(Policy):
 
     def memory_over_time(self, memory: AutoMemory) -> tuple[Ints, list[Floats]]:
         """Rounds and effective memory at them, for each of the n learners (of equal age)."""
-        t, stride = int(memory.t[0]), 1
-        while t > mixture.POINTS * stride:
-            stride *= 2
-        points = t // stride
+        stride = mixture.stride_of(int(memory.t[0]))
+        points = int(memory.t[0]) // stride
         return stride * np.arange(1, points + 1), [row[:points] for row in memory.history]
 
 

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from driftbandit.compiled import direct, entry_point, kernel, piece
-from driftbandit.linalg import dot, factor
-from driftbandit.links import possible
+from driftbandit.linalg import factor
 from driftbandit.policies.cell import (
     THETA,
     cell_of,
-    dense,
     keep_index,
+    learnable,
     memory_in,
     params_in,
     renew_in,
@@ -78,12 +77,10 @@ def auto_memory_in(cell: int, d: int, K: int) -> AutoMemory:
 @kernel
 def auto_learn_in(cell: int, x: Floats, r: float) -> bool:
     """Teach a single AutoDOMD, unless x is no context or r no reward."""
-    d, head = x.size, piece(cell, 0, (2,), np.float64)
-    if d != head[0] or not dense(x):
+    if not learnable(cell, x, r):
         return False
+    d = x.size
     p, x = auto_params_in(cell, d), piece(x.ctypes.data, 0, (d,), np.float64)
-    if not dot(x, x) <= head[1] * head[1] or not possible(p.link, r):
-        return False
     s, work = auto_memory_in(cell, d, p.gamma.size), work_in(cell, d)
     learn_one(p, s, 0, x, r, work)
     factor(s.H[0], work.F)

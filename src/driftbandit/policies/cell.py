@@ -107,14 +107,22 @@ def dense(a: Floats) -> bool:
 
 
 @kernel
-def learn_in(cell: int, x: Floats, r: float) -> bool:
-    """Teach a single learner, unless x is no context or r no reward."""
-    d, head, p = x.size, piece(cell, 0, (2,), np.float64), params_in(cell)
+def learnable(cell: int, x: Floats, r: float) -> bool:
+    """Whether x is a context and r a reward."""
+    d, head = x.size, piece(cell, 0, (2,), np.float64)
     if d != head[0] or not dense(x):
         return False
     x = piece(x.ctypes.data, 0, (d,), np.float64)
-    if not dot(x, x) <= head[1] * head[1] or not possible(p.link, r):
+    return dot(x, x) <= head[1] * head[1] and possible(params_in(cell).link, r)
+
+
+@kernel
+def learn_in(cell: int, x: Floats, r: float) -> bool:
+    """Teach a single learner, unless x is no context or r no reward."""
+    if not learnable(cell, x, r):
         return False
+    d, p = x.size, params_in(cell)
+    x = piece(x.ctypes.data, 0, (d,), np.float64)
     s, work = memory_in(cell, d), work_in(cell, d)
     w = learn(p, s, 0, x, r, work)
     if d < LOOPS_BELOW:

@@ -17,12 +17,12 @@ from driftbandit.policies.index import check_exploration, index_scores, thompson
 from driftbandit.policies.mirror import (
     Memory,
     Params,
-    Work,
     age,
     choose_all,
     learn_all,
     pack,
     score_all,
+    work_for,
 )
 from driftbandit.policies.policy import Floats, Ints, Policy, Scores, Single
 from driftbandit.problem import Problem
@@ -194,17 +194,13 @@ class DOMD(Policy):
         if self.exploration == "thompson":
             return thompson(memory.theta, memory.H, self.width(memory), arms, noise)
         out = np.empty(len(arms), dtype=np.int64)
-        _choose_all(self._packed, memory, arms, self._work(), out)
+        _choose_all(self._packed, memory, arms, work_for(self.problem.dim), out)
         return out
 
     def update(self, memory: Memory, x: Floats, r: Floats, noise: Floats | None = None) -> Memory:
         x, r = self._played(memory, x, r)
-        _learn_all(self._packed, memory, x, r, self._work())
+        _learn_all(self._packed, memory, x, r, work_for(self.problem.dim))
         return memory
-
-    def _work(self) -> Work:
-        d = self.problem.dim
-        return Work(np.empty((d, d)), np.empty((d, d)), np.empty(d))
 
     def single(self, memory: Memory, limit: float) -> Single | None:
         if not COMPILED or self.exploration != "ucb":

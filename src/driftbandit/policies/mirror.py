@@ -52,6 +52,10 @@ class Work(NamedTuple):
     u: Floats  # (d,)
 
 
+def work_for(d: int) -> Work:
+    return Work(np.empty((d, d)), np.empty((d, d)), np.empty(d))
+
+
 def pack(p: Params) -> Floats:
     """Params as an array."""
     return np.array([*p.link, *p[1:-1], *p.radius], dtype=float)

@@ -132,14 +132,21 @@ def pool(p: AutoParams, s: AutoMemory, i: int, work: Work) -> None:
 
 
 @kernel
+def stride_of(t: int) -> int:
+    """Rounds between two points of the history at round t."""
+    stride = 1
+    while t > POINTS * stride:
+        stride *= 2
+    return stride
+
+
+@kernel
 def remember(s: AutoMemory, i: int) -> None:
     """Note the effective memory: its slow average, and a history that thins itself out."""
-    now, t, stride = 0.0, s.t[i], 1
+    now, t, stride = 0.0, s.t[i], stride_of(s.t[i])
     for k in range(s.weights.shape[1]):
         now += s.weights[i, k] * s.rounds[i, k]
     s.usual[i] += (math.log(now) - s.usual[i]) / min(t, 200.0)
-    while t > POINTS * stride:
-        stride *= 2
     if stride > 1 and t == POINTS * stride // 2 + 1:  # full one round ago: keep every second
         for j in range(POINTS // 2):
             s.history[i, j] = s.history[i, 2 * j + 1]
