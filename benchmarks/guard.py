@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -107,10 +106,8 @@ def fleet_over_c(n: int = 10_000) -> float:
 
 
 def import_over_numba() -> float:
-    def load(module: str) -> Callable[[], object]:
-        return lambda: subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
-
-    return quotient(load("driftbandit"), load("numba"), 7)
+    ours, numba = speed.seconds_to_import(speed.IMPORTS[1], "import numba")
+    return ours / numba
 
 
 FIGURES = {
@@ -123,9 +120,14 @@ FIGURES = {
     "choose over argmax(X @ theta), lambda = 1": Figure(
         lambda: speed.many_arms(DOMD(problem=WIDE), 500), "less"
     ),
-    "update over dpotrf, d = 256": Figure(speed.large_update, "less"),
+    "update over dpotrf, d = 256, theory's lambda": Figure(
+        lambda: speed.large_update(speed.LARGE["theory's lambda"])[0], "less"
+    ),
+    "update over dpotrf, d = 256, lambda = 1": Figure(
+        lambda: speed.large_update(speed.LARGE["lambda = 1"])[0], "less"
+    ),
     "AutoDOMD over DOMD, d = 5, 30 arms": Figure(speed.auto_over_domd, "less"),
-    "import driftbandit over import numba": Figure(import_over_numba, "less"),
+    "import of Bandit, DOMD and Problem over import numba": Figure(import_over_numba, "less"),
 }
 
 

@@ -7,9 +7,20 @@ from hypothesis import strategies as st
 
 from driftbandit import DOMD, ArmSet, Bandit, LinUCB, Problem, Uniform
 from driftbandit.linalg import LOOPS_BELOW, factor, whiten
-from driftbandit.ranking import Index, best_row, best_rows, reach_of, row_norms, value
+from driftbandit.ranking import (
+    BLOCK,
+    FUSED,
+    Index,
+    best_row,
+    best_rows,
+    reach_of,
+    row_norms,
+    size_of_rows,
+    value,
+)
 
 SHAPES = [(1, 1), (3, 2), (3, 33), (5, 30), (5, 1500), (40, 5), (40, 1200)]
+FEW = [*SHAPES[:4], (5, 2 * BLOCK + 3), (FUSED - 1, 30), (FUSED, 30)]
 
 
 def made(d, n, seed, *, lam=0.5, rounds=60, width=0.7, spread=1.0):
@@ -55,21 +66,24 @@ def test_no_value_exceeds_its_bound(d, spread, lam):
 
 @pytest.mark.kernel
 @pytest.mark.parametrize("width", [0.0, 0.7, 5.0])
-@pytest.mark.parametrize(("d", "n"), SHAPES[:-3])
+@pytest.mark.parametrize(("d", "n"), FEW)
 def test_best_row_is_the_plain_scans(d, n, width):
     for seed in range(10):
         index, _, X = made(d, n, seed, width=width)
-        assert best_row(index, X, np.inf, np.empty(d)) == plain(index, X)[0]
+        scratch = np.empty(d), np.full(BLOCK, np.nan)
+        assert best_row(size_of_rows(d), index, X, np.inf, *scratch) == plain(index, X)[0]
 
 
 @pytest.mark.kernel
-def test_best_row_breaks_ties_downwards_and_refuses_long_rows():
-    index = made(2, 6, 0)[0]
-    X, y = np.ones((6, 2)), np.empty(2)
-    assert best_row(index, X, np.inf, y) == 0
-    assert best_row(index, X, 1.4, y) == -1
+@pytest.mark.parametrize("d", [2, FUSED])
+def test_best_row_breaks_ties_downwards_and_refuses_long_rows(d):
+    size, index, y, v = size_of_rows(d), made(d, 6, 0)[0], np.empty(d), np.empty(BLOCK)
+    X = np.zeros((6, d))
+    X[:, :2] = 1.0
+    assert best_row(size, index, X, np.inf, y, v) == 0
+    assert best_row(size, index, X, 1.4, y, v) == -1
     X[4, 1] = np.nan
-    assert best_row(index, X, np.inf, y) == -1
+    assert best_row(size, index, X, np.inf, y, v) == -1
 
 
 @pytest.mark.parametrize("width", [0.0, 0.7, 5.0])

@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 import os
 from threading import Lock
-from typing import Any, NamedTuple, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from driftbandit import files, validate
 from driftbandit.armset import ArmSet
-from driftbandit.policies import AutoDOMD, Explanation, Policy, Scores, memory_bytes
-from driftbandit.policies.policy import Floats, Ints, Single
+from driftbandit.policies.policy import Floats, Ints, Policy, Scores, Single, memory_bytes
 from driftbandit.ranking import row_norms
 from driftbandit.recipe import Recipe
 
-FLOAT64 = np.dtype(np.float64)
+if TYPE_CHECKING:
+    from driftbandit.policies.auto import AutoDOMD, Explanation
+
 SLACK = 1.0 + 1e-6  # contexts normalised in single precision may be a little too long
 
 
@@ -81,14 +82,8 @@ class Bandit:
         """
         if k is not None:
             return self._slate(arms, k)
-        try:
-            if arms.dtype is FLOAT64 and arms.ndim == 2:  # all that compiled code takes on trust
-                arm = self._choose(arms)
-                if arm >= 0:
-                    return arm
-        except (AttributeError, TypeError):
-            pass
-        return int(self._slate(arms, 1)[0])
+        arm = self._choose(arms)
+        return arm if arm >= 0 else int(self._slate(arms, 1)[0])
 
     def _slate(self, arms: Any, k: int) -> Ints:
         if isinstance(arms, ArmSet):
@@ -106,12 +101,8 @@ class Bandit:
 
     def update(self, x: ArrayLike, reward: float) -> None:
         """Learn that the context x (dim,) was played and gave this reward, now or long ago."""
-        try:
-            fit = x.dtype is FLOAT64 and x.ndim == 1  # type: ignore[union-attr]
-            if fit and isinstance(reward, (float, int)) and self._update(x, reward):  # type: ignore[arg-type]
-                return
-        except (AttributeError, TypeError, OverflowError):
-            pass
+        if self._update(x, reward):
+            return
         if not self._update(self._array(x, 1), self._number(reward)):
             self._complain(x)
             self._complain_reward(reward)
@@ -191,6 +182,8 @@ class Bandit:
         return ax
 
     def _auto(self) -> AutoDOMD:
+        from driftbandit.policies.auto import AutoDOMD  # who has another need not load it
+
         if not isinstance(self.policy, AutoDOMD):
             raise ValueError(
                 f"{self.policy.name} does not choose its memory, so there is nothing to explain: "

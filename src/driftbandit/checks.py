@@ -20,7 +20,7 @@ from driftbandit.bandit import Bandit
 from driftbandit.environments import Environment
 from driftbandit.policies import Policy
 from driftbandit.recipe import Recipe
-from driftbandit.simulate import simulate
+from driftbandit.simulation import simulate
 
 ROUNDS, N_ARMS = 25, 7
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,41 +41,53 @@ def _newest_source() -> float:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def kernel(function: F, *, nogil: bool = False) -> F:
+def kernel(function: F, *, nogil: bool = False, inline: bool = False) -> F:
     """Compile and cache on disk.
 
     Division as in C and NumPy, without a test for zero each time; no fastmath, so that the lines
-    mean the same with NUMBA_DISABLE_JIT=1. With `nogil` several threads may run it at once.
+    mean the same with NUMBA_DISABLE_JIT=1. With `nogil` several threads may run it at once. What
+    is `inline` becomes part of its callers: at d = 5 handing arrays over costs more than using
+    them.
     """
-    compiled: F = njit(cache=True, error_model="numpy", nogil=nogil)(function)
+    compiled: F = njit(cache=True, error_model="numpy", nogil=nogil, forceinline=inline)(function)
     if COMPILED:
         _drop_stale_caches(compiled.stats.cache_path)  # type: ignore[attr-defined]
     return compiled
 
 
-def direct(function: Any) -> Callable[..., Any]:
+inlined = partial(kernel, inline=True)
+
+
+def direct(function: Any, *, sized: bool = False) -> Callable[..., Any]:
     """`function` without numba's type dispatch, which costs 2 us a call for named tuples.
 
     The first call compiles for its argument types; later calls must have the same types, which
-    the policies ensure by converting arrays to contiguous float64 at their door.
+    the policies ensure by converting arrays to contiguous float64 at their door. One that is
+    `sized` has a size for its first argument and is compiled for each.
     """
-    entry = None
+    entries: dict[Any, Any] = {}
 
     def call(*args: Any) -> Any:
-        nonlocal entry
-        if entry is None:
-            entry = entry_point(function, *args)
-        return entry(*args)
+        size = args[0] if sized else ()
+        if size not in entries:
+            entries[size] = entry_point(function, *args)
+        return entries[size](*args)
 
     return call
 
 
+def size_of(n: int) -> tuple[None, ...]:
+    """n as a size: nothing, n times. Its length is part of its type, so code is compiled for this
+    n, without loops over it, and handing it over costs next to nothing."""
+    return (None,) * n
+
+
 def entry_point(function: Any, *args: Any) -> Any:
-    """`function` as compiled for the types of these arguments, which it takes on trust: it crashes
-    on arrays with another number of axes."""
+    """`function` as compiled for the types of these arguments, or for these types, which it takes
+    on trust: it crashes on arrays with another number of axes."""
     if not COMPILED:
         return function
-    signature = tuple(typeof(a) for a in args)
+    signature = tuple(a if isinstance(a, types.Type) else typeof(a) for a in args)
     function.compile(signature)
     return function.get_overload(signature)
 
@@ -89,8 +101,13 @@ def _pointer(typing: Any, address: Any) -> Any:
 
 
 @kernel
+def _shaped(a: Any, shape: Any) -> Any:
+    return carray(_pointer(a.ctypes.data), shape, a.dtype)
+
+
+@kernel
 def _borrow(a: Any) -> Any:
-    return carray(_pointer(a.ctypes.data), a.shape, a.dtype)
+    return _shaped(a, a.shape)
 
 
 @kernel
@@ -104,6 +121,16 @@ def piece(address: int, start: int, shape: Any, dtype: Any) -> Any:
 # two atomic instructions, which at d = 5 costs as much as the arithmetic. For use inside kernels
 # on arguments, which their caller keeps alive.
 borrow = _borrow if COMPILED else lambda a: a
+
+# The same in another shape, which the compiler may know beforehand.
+shaped = _shaped if COMPILED else lambda a, shape: a.reshape(shape)
+
+
+@kernel
+def upto(n: int) -> range:
+    """0, ..., n - 1 as numbers without a sign: an index that cannot count from the end lets the
+    compiler see that a loop walks through memory, and do several steps of it at once."""
+    return range(np.uint64(n))
 
 
 # LAPACK's dpotrf as numba links it; np.linalg.cholesky allocates and clears, which at d = 256
@@ -121,8 +148,8 @@ def _cholesky(A: Any) -> None:
 
 
 def _cholesky_plain(A: Any) -> None:
-    A[:] = np.linalg.cholesky(A).T
+    A[:] = np.linalg.cholesky(A.T).T
 
 
-# Overwrite the upper half of a symmetric A with the C' of A = C C'.
+# Overwrite the upper half of A, which alone is read, with the C' of A = C C'.
 cholesky = _cholesky if COMPILED else _cholesky_plain

@@ -12,14 +12,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.compiled import borrow, cholesky, kernel
+from driftbandit.compiled import borrow, cholesky, inlined, kernel
 
 Floats = NDArray[np.float64]
 
 LOOPS_BELOW = 32
 
 
-@kernel
+@inlined
 def dot(x: Floats, y: Floats) -> float:
     """x'y."""
     total = 0.0
@@ -28,14 +28,14 @@ def dot(x: Floats, y: Floats) -> float:
     return total
 
 
-@kernel
+@inlined
 def add(w: float, x: Floats, y: Floats) -> None:
     """y += w x; on borrowed arrays the processor does several entries at once."""
     for j in range(x.size):
         y[j] += w * x[j]
 
 
-@kernel
+@inlined
 def add_outer(A: Floats, w: float, x: Floats) -> None:
     """A += w x x', entry by entry the same on both sides of the diagonal."""
     A, x = borrow(A), borrow(x)
@@ -48,7 +48,10 @@ def add_outer(A: Floats, w: float, x: Floats) -> None:
 @kernel
 def factor_large(A: Floats, F: Floats) -> None:
     """`factor` by LAPACK."""
-    F[:] = A
+    for k in range(len(F)):
+        given, row = A[k, k:], F[k, k:]
+        for j in range(row.size):
+            row[j] = given[j]
     cholesky(F)
     for k in range(len(F)):
         row, root = F[k, k + 1 :], 1.0 / F[k, k]
@@ -57,7 +60,7 @@ def factor_large(A: Floats, F: Floats) -> None:
             row[j] *= root
 
 
-@kernel
+@inlined
 def factor(A: Floats, F: Floats) -> None:
     """A = L D L' with unit lower L: F holds L' above its diagonal and 1/D on it.
 
@@ -101,7 +104,7 @@ def update_factor(F: Floats, w: float, x: Floats, v: Floats) -> None:
             row[j] += turn * rest[j]
 
 
-@kernel
+@inlined
 def solve(F: Floats, b: Floats, u: Floats) -> None:
     """u = A^-1 b."""
     d = b.size
@@ -122,15 +125,52 @@ def solve(F: Floats, b: Floats, u: Floats) -> None:
 
 @kernel
 def solve_large(F: Floats, b: Floats, u: Floats) -> None:
-    """`solve` along the rows of F."""
+    """`solve`, four rows of F at a time."""
     u[:] = b
-    for k in range(b.size):
-        add(-u[k], F[k, k + 1 :], u[k + 1 :])
-    for j in range(b.size - 1, -1, -1):
-        u[j] = u[j] * F[j, j] - np.dot(F[j, j + 1 :], u[j + 1 :])
+    forth(F, u)
+    for k in range(u.size):
+        u[k] *= F[k, k]
+    back(F, u)
 
 
 @kernel
+def forth(F: Floats, u: Floats) -> None:
+    """u <- L^-1 u."""
+    even = u.size - u.size % 4
+    for k in range(0, even, 4):
+        a = -u[k]
+        b = -(u[k + 1] + a * F[k, k + 1])
+        c = -(u[k + 2] + a * F[k, k + 2] + b * F[k + 1, k + 2])
+        e = -(u[k + 3] + a * F[k, k + 3] + b * F[k + 1, k + 3] + c * F[k + 2, k + 3])
+        u[k + 1], u[k + 2], u[k + 3] = -b, -c, -e
+        rest = u[k + 4 :]
+        p, q, r, s = F[k, k + 4 :], F[k + 1, k + 4 :], F[k + 2, k + 4 :], F[k + 3, k + 4 :]
+        for j in range(rest.size):
+            rest[j] += a * p[j] + b * q[j] + (c * r[j] + e * s[j])
+    for k in range(even, u.size):
+        add(-u[k], F[k, k + 1 :], u[k + 1 :])
+
+
+@kernel
+def back(F: Floats, u: Floats) -> None:
+    """u <- L'^-1 u."""
+    even = u.size - u.size % 4
+    for k in range(u.size - 1, even - 1, -1):
+        u[k] -= dot(F[k, k + 1 :], u[k + 1 :])
+    for k in range(even - 4, -1, -4):
+        a, b, c, e = u[k], u[k + 1], u[k + 2], u[k + 3]
+        rest = u[k + 4 :]
+        p, q, r, s = F[k, k + 4 :], F[k + 1, k + 4 :], F[k + 2, k + 4 :], F[k + 3, k + 4 :]
+        for j in range(rest.size):
+            x = rest[j]
+            a, b, c, e = a - p[j] * x, b - q[j] * x, c - r[j] * x, e - s[j] * x
+        c -= F[k + 2, k + 3] * e
+        b -= F[k + 1, k + 2] * c + F[k + 1, k + 3] * e
+        a -= F[k, k + 1] * b + F[k, k + 2] * c + F[k, k + 3] * e
+        u[k], u[k + 1], u[k + 2], u[k + 3] = a, b, c, e
+
+
+@inlined
 def inverse_norm(F: Floats, x: Floats, y: Floats) -> float:
     """||x||_{A^-1} = sqrt(y' D^-1 y) with L y = x; y is scratch."""
     square = 0.0
@@ -142,16 +182,14 @@ def inverse_norm(F: Floats, x: Floats, y: Floats) -> float:
             y[j] = total
             square += total * total * F[j, j]
         return math.sqrt(square)
-    F, y = borrow(F), borrow(y)
     y[:] = x
+    forth(borrow(F), borrow(y))
     for k in range(y.size):
-        t = y[k]
-        add(-t, F[k, k + 1 :], y[k + 1 :])
-        square += t * t * F[k, k]
+        square += y[k] * y[k] * F[k, k]
     return math.sqrt(square)
 
 
-@kernel
+@inlined
 def whiten(F: Floats, W: Floats) -> None:
     """W = D^-1/2 L^-1 (its lower half), so that A^-1 = W'W and ||x||_{A^-1} = ||W x||."""
     d = F.shape[0]
@@ -180,30 +218,3 @@ def add_inverse(A: Floats, w: float, V: Floats, F: Floats, W: Floats) -> None:
                 total += W[q, j] * W[q, k]
             V[j, k] += w * total
             V[k, j] = V[j, k]
-
-
-@kernel
-def project_ball(A: Floats, zeta: Floats, S: float) -> Floats:
-    """argmin (v - zeta)' A (v - zeta) over ||v|| <= S, exact.
-
-    Outside the ball the minimiser is v(nu) = (A + nu I)^-1 A zeta with ||v(nu)|| = S. Newton's
-    method on 1/S - 1/||v(nu)|| from nu = 0 climbs to the root without overshooting
-    (More and Sorensen 1983), in a handful of factorisations.
-    """
-    v, size = zeta.copy(), math.sqrt(dot(zeta, zeta))
-    b, shifted, F, y = A @ zeta, A.copy(), np.empty_like(A), np.empty_like(zeta)
-    nu = 0.0
-    for _ in range(100):
-        if size <= S * (1.0 + 1e-14):
-            break
-        for j in range(b.size):
-            shifted[j, j] = A[j, j] + nu
-        factor(shifted, F)
-        solve(F, b, v)
-        size = math.sqrt(dot(v, v))
-        slope = inverse_norm(F, v, y)
-        step = (size / slope) ** 2 * (size - S) / S
-        if nu + step <= nu:
-            break
-        nu += step
-    return v * min(1.0, S / size * (1.0 - 2.0**-50))  # rounding never leaves the ball

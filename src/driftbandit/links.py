@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.compiled import kernel
+from driftbandit.compiled import inlined, kernel
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ def m(link: Link, z: float) -> float:
     return math.exp(min(z, LARGEST_EXPONENT))
 
 
-@kernel
+@inlined
 def mu(link: Link, z: float) -> float:
     """Mean reward mu(z) = m'(z)."""
     if link.code == LOGIT:
@@ -57,7 +57,7 @@ def mu(link: Link, z: float) -> float:
     return math.exp(min(z, LARGEST_EXPONENT))
 
 
-@kernel
+@inlined
 def dmu(link: Link, z: float) -> float:
     """Slope mu'(z)."""
     if link.code == LOGIT:

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit.compiled import borrow, kernel
-from driftbandit.linalg import dot, factor, project_ball, solve
+from driftbandit.linalg import dot, factor, solve
 from driftbandit.links import Link, d2mu, m, mu_dmu
+from driftbandit.projection import project_ball
 
 Floats = NDArray[np.float64]
 

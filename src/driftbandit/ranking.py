@@ -14,16 +14,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.compiled import kernel
+from driftbandit.compiled import borrow, inlined, kernel, shaped, size_of, upto
 from driftbandit.linalg import LOOPS_BELOW, Floats, add, dot, inverse_norm
 
 Ints = NDArray[np.int64]
+Size = tuple[None, ...]
 
 EPS = 2.0**-52
 MANY = 1000  # rows from which on BLAS and sharper bounds pay
 HEADS = 64  # rows valued first, to know early what a winner must reach
 WORTH = 20  # rows per dimension whose norms cost as much as the eigenvectors of H
 LEADING = 8  # eigenvectors in the sharpest bound
+FUSED = 13  # dimensions below which the values of few rows take less time than bounds on them
+BLOCK = 64  # rows valued at a time
+
+
+def size_of_rows(d: int) -> Size:
+    """What `best_row` wants to know of d beforehand: all below FUSED, nothing from there on."""
+    return size_of(d) if d < FUSED else ()
 
 
 class Index(NamedTuple):
@@ -84,43 +92,46 @@ def best_long(index: Index, X: Floats, limit: float, y: Floats) -> int:
     return best if good else -1
 
 
-@kernel
-def best_row(index: Index, X: Floats, limit: float, y: Floats) -> int:
+@inlined
+def values(size: Size, index: Index, X: Floats, limit: float, v: Floats) -> bool:
+    """v = those of the rows of X; whether no row is longer than `limit` or not finite.
+
+    With d known beforehand nothing is left of the inner loops, and the outer one takes four rows
+    at a time.
+    """
+    d, good = len(size), True
+    theta, W = shaped(index.theta, (d,)), shaped(index.W, (d, d))
+    X, v, width, square = shaped(X, (len(X), d)), borrow(v), index.width, limit * limit
+    for a in upto(len(X)):
+        mean = norm = length = 0.0
+        for j in upto(d):
+            total = 0.0
+            for k in upto(d):
+                if k <= j:
+                    total += W[j, k] * X[a, k]
+            norm += total * total
+            mean += X[a, j] * theta[j]
+            length += X[a, j] * X[a, j]
+        good &= length <= square  # NaN fails
+        v[a] = mean + width * math.sqrt(norm)
+    return good
+
+
+@inlined
+def best_row(size: Size, index: Index, X: Floats, limit: float, y: Floats, v: Floats) -> int:
     """The first row of X that maximises v; -1 if a row is longer than `limit` or not finite.
 
-    Four rows at a time, the last one again where there are no more, keep the processor busy; for
-    few rows that is faster than bounds.
+    `size` is that of a row, or empty from FUSED dimensions on; y and v are scratch.
     """
-    theta, W, width = index.theta, index.W, index.width
-    if theta.size >= LOOPS_BELOW:
+    if len(size) == 0:
         return best_long(index, X, limit, y)
-    best, top, good, square, last = 0, -math.inf, True, limit * limit, len(X) - 1
-    for a in range(0, len(X), 4):
-        b, c, e = min(a + 1, last), min(a + 2, last), min(a + 3, last)
-        ma = mb = mc = me = 0.0  # x'theta
-        na = nb = nc = ne = 0.0  # ||W x||^2
-        la = lb = lc = le = 0.0  # ||x||^2
-        for j in range(theta.size):
-            ya = yb = yc = ye = 0.0
-            for k in range(j + 1):
-                w = W[j, k]
-                ya, yb = ya + w * X[a, k], yb + w * X[b, k]
-                yc, ye = yc + w * X[c, k], ye + w * X[e, k]
-            na, nb, nc, ne = na + ya * ya, nb + yb * yb, nc + yc * yc, ne + ye * ye
-            th, xa, xb, xc, xe = theta[j], X[a, j], X[b, j], X[c, j], X[e, j]
-            ma, mb, mc, me = ma + th * xa, mb + th * xb, mc + th * xc, me + th * xe
-            la, lb, lc, le = la + xa * xa, lb + xb * xb, lc + xc * xc, le + xe * xe
-        good &= (la <= square) & (lb <= square) & (lc <= square) & (le <= square)  # NaN fails
-        va, vb = ma + width * math.sqrt(na), mb + width * math.sqrt(nb)
-        vc, ve = mc + width * math.sqrt(nc), me + width * math.sqrt(ne)
-        if va > top:
-            best, top = a, va
-        if vb > top:
-            best, top = b, vb
-        if vc > top:
-            best, top = c, vc
-        if ve > top:
-            best, top = e, ve
+    best, top, good = 0, -math.inf, True
+    for start in range(0, len(X), BLOCK):
+        part = X[start : start + BLOCK]
+        good &= values(size, index, part, limit, v)
+        for a in range(len(part)):
+            if v[a] > top:
+                best, top = start + a, v[a]
     return best if good else -1
 
 

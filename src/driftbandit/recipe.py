@@ -28,6 +28,17 @@ class Recipe:
         super().__init_subclass__()
         Recipe.registry[cls.__name__] = cls
 
+    @staticmethod
+    def kinds(name: str) -> dict[str, type[Recipe]]:
+        """Recipes by name: those that have been imported and, if `name` is not among them, all of
+        this package."""
+        if name not in Recipe.registry:
+            import driftbandit
+
+            for each in driftbandit.__all__:
+                getattr(driftbandit, each)
+        return Recipe.registry
+
     def _set(self, **values: Any) -> None:
         """Store cleaned values while the dataclass is being made; it is frozen afterwards."""
         for name, value in values.items():
@@ -46,11 +57,12 @@ class Recipe:
         if not isinstance(data, Mapping) or not isinstance(data.get("type"), str):
             raise ValueError(f"a recipe is a mapping with a 'type', got {show(data)}")
         values = {k: _revive(v) for k, v in data.items() if k != "type"}
-        kind = Recipe.registry.get(data["type"])
+        known = Recipe.kinds(data["type"])
+        kind = known.get(data["type"])
         if kind is None:
             import difflib  # only ever needed for this message
 
-            near = difflib.get_close_matches(data["type"], Recipe.registry, n=1)
+            near = difflib.get_close_matches(data["type"], known, n=1)
             hint = (
                 f"did you mean {near[0]!r}?" if near else "import the module that defines it first"
             )

@@ -14,7 +14,7 @@ from driftbandit.environments import Environment
 from driftbandit.lab.spec import Study
 from driftbandit.policies import Policy, memory_bytes
 from driftbandit.recipe import Recipe
-from driftbandit.simulate import simulate
+from driftbandit.simulation import simulate
 
 FORMAT = 1  # part of every key: raise it when the same recipe would give other numbers
 

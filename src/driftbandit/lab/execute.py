@@ -26,7 +26,7 @@ from driftbandit.lab.cells import Cell, cells_of, run_cell
 from driftbandit.lab.spec import Study
 from driftbandit.lab.store import Store
 from driftbandit.recipe import Recipe
-from driftbandit.simulate import simulate
+from driftbandit.simulation import simulate
 
 RETRIES = 3  # times that a pool whose worker died is built anew
 

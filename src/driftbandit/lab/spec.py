@@ -115,11 +115,10 @@ def _revived(value: Any) -> Any:
 
 
 def _kind(name: str, base: type[Recipe]) -> type[Recipe]:
-    kind = Recipe.registry.get(name)
-    if kind is None or not issubclass(kind, base) or kind is base:
-        known = [k for k, v in Recipe.registry.items() if issubclass(v, base) and v is not base]
-        raise ValueError(f"unknown {base.__name__.lower()} {name!r}{_nearest(name, known)}")
-    return kind
+    known = {k: v for k, v in Recipe.kinds(name).items() if issubclass(v, base) and v is not base}
+    if name not in known:
+        raise ValueError(f"unknown {base.__name__.lower()} {name!r}{_nearest(name, list(known))}")
+    return known[name]
 
 
 def _build(name: str, options: Mapping[str, Any], base: type[Recipe]) -> Any:

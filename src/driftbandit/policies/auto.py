@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.compiled import COMPILED, direct
+from driftbandit.compiled import direct
+from driftbandit.handles import AVAILABLE
 from driftbandit.policies import mixture
 from driftbandit.policies.auto_cell import single_auto
 from driftbandit.policies.domd import DOMD
@@ -173,7 +174,7 @@ class AutoDOMD(Policy):
         return memory
 
     def single(self, memory: AutoMemory, limit: float) -> Single | None:
-        if not COMPILED or self.exploration != "ucb":
+        if not AVAILABLE or self.exploration != "ucb":
             return None
         return single_auto(self._judge._packed, self._params, memory, limit)
 

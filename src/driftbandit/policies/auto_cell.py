@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from driftbandit.compiled import direct, entry_point, kernel, piece
+from driftbandit.handles import floats, handle, number, real
 from driftbandit.linalg import factor
 from driftbandit.policies.cell import (
     THETA,
     cell_of,
+    head_in,
     keep_index,
     learnable,
     memory_in,
@@ -23,6 +25,7 @@ from driftbandit.policies.cell import (
 from driftbandit.policies.mirror import Memory
 from driftbandit.policies.mixture import POINTS, AutoMemory, AutoParams, age_one, learn_one
 from driftbandit.policies.policy import Floats, Single
+from driftbandit.ranking import BLOCK
 
 HEAD = 8  # K and the numbers of AutoParams; gamma, lam and prior follow, then the memory
 
@@ -38,7 +41,7 @@ def tail_of(p: AutoParams, s: AutoMemory) -> Floats:
 @kernel
 def tail_in(d: int) -> int:
     """Where the tail starts."""
-    return THETA + 2 * d + 3 * d * d + 1
+    return THETA + 2 * d + 3 * d * d + 1 + BLOCK
 
 
 @kernel
@@ -75,14 +78,14 @@ def auto_memory_in(cell: int, d: int, K: int) -> AutoMemory:
 
 
 @kernel
-def auto_learn_in(cell: int, x: Floats, r: float) -> bool:
+def auto_learn_in(cell: int, x: Any, r: Any) -> bool:
     """Teach a single AutoDOMD, unless x is no context or r no reward."""
-    if not learnable(cell, x, r):
+    if not learnable(cell, x, number(r)):
         return False
-    d = x.size
-    p, x = auto_params_in(cell, d), piece(x.ctypes.data, 0, (d,), np.float64)
+    d = head_in(cell)[0]
+    p = auto_params_in(cell, d)
     s, work = auto_memory_in(cell, d, p.gamma.size), work_in(cell, d)
-    learn_one(p, s, 0, x, r, work)
+    learn_one(p, s, 0, floats(x, (d,)), number(r), work)
     factor(s.H[0], work.F)
     keep_index(cell, params_in(cell), memory_in(cell, d), work)
     return True
@@ -117,7 +120,7 @@ def single_auto(q: Floats, p: AutoParams, memory: AutoMemory, limit: float) -> S
     pooled = cell_of(q, Memory(memory.theta, memory.H, memory.t), limit)
     array = np.concatenate([pooled, tail_of(p, memory)])
     cell, base = array.ctypes.data, single_cell(array)
-    learn = entry_point(auto_learn_in, cell, np.empty(d), 1.0)
+    learn = entry_point(auto_learn_in, cell, handle, real)
     return base._replace(
         memory=_views(array, memory),
         update=partial(learn, cell),

@@ -7,10 +7,12 @@ for `choose`: one factorisation a round. Compiled calls hold Python's lock, so e
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from driftbandit.compiled import direct, entry_point, kernel, piece
+from driftbandit.handles import floats, handle, is_floats, length, number, passport, real
 from driftbandit.linalg import LOOPS_BELOW, dot, factor, update_factor
 from driftbandit.links import possible
 from driftbandit.policies.mirror import (
@@ -23,18 +25,35 @@ from driftbandit.policies.mirror import (
     unpack,
 )
 from driftbandit.policies.policy import Floats, Ints, Single
-from driftbandit.ranking import MANY, Index, best_row, best_rows, reach_of
+from driftbandit.ranking import (
+    BLOCK,
+    MANY,
+    Index,
+    Size,
+    best_row,
+    best_rows,
+    reach_of,
+    size_of_rows,
+)
 
-# d, limit, the packed recipe, width and reach of the index, theta, H, t, and room for `Work`.
-RECIPE, WIDTH, THETA = 2, 18, 20
+# d, limit, a passport, the packed recipe, width and reach of the index, theta, H, t, and room for
+# `Work`.
+PASSPORT, RECIPE, WIDTH, THETA = 2, 4, 20, 22
 
 
 def cell_of(q: Floats, s: Memory, limit: float) -> Floats:
     """The cell of a memory of one learner; its index is yet to be made."""
     d = s.theta.shape[1]
-    room = np.zeros(2 * d * d + d)
-    head = [d, limit], q, [0.0, 0.0]
+    room = np.zeros(2 * d * d + d + BLOCK)
+    head = [d, limit], passport(), q, [0.0, 0.0]
     return np.concatenate([*head, s.theta.ravel(), s.H.ravel(), s.t.view(float), room])
+
+
+@kernel
+def head_in(cell: int) -> tuple[int, float]:
+    """d, and the largest norm of a context."""
+    head = piece(cell, 0, (2,), np.float64)
+    return int(head[0]), head[1]
 
 
 @kernel
@@ -47,12 +66,13 @@ def memory_in(cell: int, d: int) -> Memory:
 @kernel
 def work_in(cell: int, d: int) -> Work:
     F = THETA + d + d * d + 1
-    W, u = F + d * d, F + 2 * d * d
+    W, u, v = F + d * d, F + 2 * d * d, F + 2 * d * d + d
     square = (d, d)
     return Work(
         piece(cell, F, square, np.float64),
         piece(cell, W, square, np.float64),
         piece(cell, u, (d,), np.float64),
+        piece(cell, v, (BLOCK,), np.float64),
     )
 
 
@@ -84,51 +104,41 @@ def renew_in(cell: int, d: int) -> None:
 
 
 @kernel
-def choose_in(cell: int, arms: Floats) -> int:
-    """The choice of a single learner, or -1 if `arms` has no rows, one that is no context, gaps
-    between them, or so many that `best_in` is faster."""
-    n, d = arms.shape
-    head = piece(cell, 0, (2,), np.float64)
-    if d != head[0] or not 0 < n < MANY or not dense(arms):
+def choose_in(cell: int, size: Size, arms: Any) -> int:
+    """The choice of a single learner, or -1 if `arms` is no matrix of float64 in one piece, has no
+    rows, one that is no context, or so many that `best_in` is faster."""
+    d, limit = head_in(cell)
+    if not is_floats(arms, 2, cell + 8 * PASSPORT) or length(arms, 1) != d:
         return -1
-    arms = piece(arms.ctypes.data, 0, (n, d), np.float64)
-    return best_row(index_in(cell, d), arms, head[1], work_in(cell, d).u)
+    n = length(arms, 0)
+    if not 0 < n < MANY:
+        return -1
+    work = work_in(cell, d)
+    return best_row(size, index_in(cell, d), floats(arms, (n, d)), limit, work.u, work.v)
 
 
 @kernel
-def dense(a: Floats) -> bool:
-    """Whether an array that is called contiguous is; callers check no more than type and axes."""
-    step = 8
-    for axis in range(a.ndim - 1, -1, -1):
-        if a.shape[axis] != 1 and a.strides[axis] != step:
-            return False
-        step *= a.shape[axis]
-    return a.ctypes.data % 8 == 0
-
-
-@kernel
-def learnable(cell: int, x: Floats, r: float) -> bool:
-    """Whether x is a context and r a reward."""
-    d, head = x.size, piece(cell, 0, (2,), np.float64)
-    if d != head[0] or not dense(x):
+def learnable(cell: int, x: Any, r: float) -> bool:
+    """Whether x is a context, a vector of float64 in one piece, and r a reward."""
+    d, limit = head_in(cell)
+    if not is_floats(x, 1, cell + 8 * PASSPORT) or length(x, 0) != d:
         return False
-    x = piece(x.ctypes.data, 0, (d,), np.float64)
-    return dot(x, x) <= head[1] * head[1] and possible(params_in(cell).link, r)
+    context = floats(x, (d,))
+    return dot(context, context) <= limit * limit and possible(params_in(cell).link, r)
 
 
 @kernel
-def learn_in(cell: int, x: Floats, r: float) -> bool:
+def learn_in(cell: int, x: Any, r: Any) -> bool:
     """Teach a single learner, unless x is no context or r no reward."""
-    if not learnable(cell, x, r):
+    if not learnable(cell, x, number(r)):
         return False
-    d, p = x.size, params_in(cell)
-    x = piece(x.ctypes.data, 0, (d,), np.float64)
-    s, work = memory_in(cell, d), work_in(cell, d)
-    w = learn(p, s, 0, x, r, work)
+    d, p = head_in(cell)[0], params_in(cell)
+    s, work, context = memory_in(cell, d), work_in(cell, d), floats(x, (d,))
+    w = learn(p, s, 0, context, number(r), work)
     if d < LOOPS_BELOW:
         factor(s.H[0], work.F)
     else:
-        update_factor(work.F, w, x, work.u)
+        update_factor(work.F, w, context, work.u)
     keep_index(cell, p, s, work)
     return True
 
@@ -184,7 +194,7 @@ def single_cell(array: Floats) -> Single:
         _forget_in(cell, d, float(steps))
 
     _renew_in(cell, d)
-    choose = entry_point(choose_in, cell, np.empty((1, d)))
-    learn = entry_point(learn_in, cell, np.empty(d), 1.0)
-    best = partial(_best_in, cell)
-    return Single(inside, partial(choose, cell), partial(learn, cell), best, forget, copy)
+    size = size_of_rows(d)
+    choose = partial(entry_point(choose_in, cell, size, handle), cell, size)
+    learn = partial(entry_point(learn_in, cell, handle, real), cell)
+    return Single(inside, choose, learn, partial(_best_in, cell), forget, copy)

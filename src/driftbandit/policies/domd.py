@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from driftbandit import theory, validate
-from driftbandit.compiled import COMPILED, direct
-from driftbandit.policies import many
+from driftbandit.compiled import direct
+from driftbandit.handles import AVAILABLE
 from driftbandit.policies.cell import cell_of, single_cell
 from driftbandit.policies.index import check_exploration, index_scores, thompson
 from driftbandit.policies.mirror import (
@@ -26,9 +26,11 @@ from driftbandit.policies.mirror import (
 )
 from driftbandit.policies.policy import Floats, Ints, Policy, Scores, Single
 from driftbandit.problem import Problem
+from driftbandit.ranking import size_of_rows
 from driftbandit.theory import Radius, beta
 
-_score_all, _choose_all, _learn_all = direct(score_all), direct(choose_all), direct(learn_all)
+_score_all, _learn_all = direct(score_all), direct(learn_all)
+_choose_all = direct(choose_all, sized=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +196,8 @@ class DOMD(Policy):
         if self.exploration == "thompson":
             return thompson(memory.theta, memory.H, self.width(memory), arms, noise)
         out = np.empty(len(arms), dtype=np.int64)
-        _choose_all(self._packed, memory, arms, work_for(self.problem.dim), out)
+        d = self.problem.dim
+        _choose_all(size_of_rows(d), self._packed, memory, arms, work_for(d), out)
         return out
 
     def update(self, memory: Memory, x: Floats, r: Floats, noise: Floats | None = None) -> Memory:
@@ -203,7 +206,7 @@ class DOMD(Policy):
         return memory
 
     def single(self, memory: Memory, limit: float) -> Single | None:
-        if not COMPILED or self.exploration != "ucb":
+        if not AVAILABLE or self.exploration != "ucb":
             return None
         return single_cell(cell_of(self._packed, memory, limit))
 
@@ -212,11 +215,15 @@ class DOMD(Policy):
     ) -> Ints:
         if self.exploration != "ucb":
             return super().choose_rows(memory, rows, arms, limit, noise)
+        from driftbandit.policies import many  # for fleets
+
         return many.choose(self._packed, memory, rows, arms, limit)
 
     def update_rows(
         self, memory: Memory, rows: Ints, x: Floats, r: Floats, noise: Floats | None = None
     ) -> None:
+        from driftbandit.policies import many
+
         many.learn(self._packed, memory, rows, x, r)
 
     def narrow(self, memory: Memory) -> Memory:
@@ -232,6 +239,8 @@ class DOMD(Policy):
                 f"of {self.name}, more than a tenth: use float64, or forget faster (discount, "
                 "half_life), or raise regularization"
             )
+        from driftbandit.policies import many
+
         return many.narrow(p.S, memory)
 
     def sane(self, memory: Memory) -> bool:

@@ -8,10 +8,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from driftbandit.compiled import direct, kernel
-from driftbandit.linalg import add_outer, dot, factor, project_ball, solve
+from driftbandit.linalg import add_outer, dot, factor, solve
 from driftbandit.links import Link, mu
 from driftbandit.policies.index import IndexPolicy
 from driftbandit.policies.policy import Floats, Ints
+from driftbandit.projection import project_ball
 from driftbandit.theory import rivals
 
 

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from driftbandit.compiled import borrow, kernel
-from driftbandit.policies.mirror import Memory, Work, borrowed, unpack
+from driftbandit.policies.mirror import Memory, Work, borrowed, borrowed_work, unpack, work_for
 from driftbandit.policies.mirror import choose as choose_one
 from driftbandit.policies.mirror import learn as learn_one
 from driftbandit.policies.policy import Floats, Ints
+from driftbandit.ranking import Size, size_of_rows
 from driftbandit.threads import parts_of, spread
 
 ROUND_UP = 1.0 + 2.0**-23  # v times it, rounded to single precision, is v or more
@@ -27,24 +28,17 @@ class Room(NamedTuple):
     theta: Floats  # (1, d)
     H: Floats  # (1, d, d)
     t: Ints  # (1,)
-    F: Floats  # (d, d)
-    W: Floats  # (d, d)
-    u: Floats  # (d,)
+    work: Work
 
 
 def room_for(d: int) -> Room:
     one = np.empty((1, d)), np.empty((1, d, d)), np.empty(1, dtype=np.int64)
-    return Room(*one, np.empty((d, d)), np.empty((d, d)), np.empty(d))
+    return Room(*one, work_for(d))
 
 
 @kernel
 def learner_in(room: Room) -> Memory:
     return Memory(borrow(room.theta), borrow(room.H), borrow(room.t))
-
-
-@kernel
-def work_in(room: Room) -> Work:
-    return Work(borrow(room.F), borrow(room.W), borrow(room.u))
 
 
 @kernel
@@ -87,26 +81,42 @@ def keep(S: float, one: Memory, s: Memory, i: int) -> None:
 
 @partial(kernel, nogil=True)
 def choose_double(
-    q: Floats, s: Memory, rows: Ints, arms: Floats, limit: float, span: Ints, room: Room, out: Ints
+    size: Size,
+    q: Floats,
+    s: Memory,
+    rows: Ints,
+    arms: Floats,
+    limit: float,
+    span: Ints,
+    room: Room,
+    out: Ints,
 ) -> None:
     """The choices from span[0] to span[1] of the batch."""
-    p, s, arms, work = unpack(q), borrowed(s), borrow(arms), work_in(room)
+    p, s, arms, work = unpack(q), borrowed(s), borrow(arms), borrowed_work(room.work)
     shared = len(arms) == 1
     for b in range(span[0], span[1]):
-        out[b] = choose_one(p, s, rows[b], arms[0 if shared else b], limit, work)
+        out[b] = choose_one(size, p, s, rows[b], arms[0 if shared else b], limit, work)
 
 
 @partial(kernel, nogil=True)
 def choose_single(
-    q: Floats, s: Memory, rows: Ints, arms: Floats, limit: float, span: Ints, room: Room, out: Ints
+    size: Size,
+    q: Floats,
+    s: Memory,
+    rows: Ints,
+    arms: Floats,
+    limit: float,
+    span: Ints,
+    room: Room,
+    out: Ints,
 ) -> None:
     """The same where the memory is in single precision."""
-    p, s, one, work = unpack(q), borrowed(s), learner_in(room), work_in(room)
+    p, s, one, work = unpack(q), borrowed(s), learner_in(room), borrowed_work(room.work)
     arms = borrow(arms)
     shared = len(arms) == 1
     for b in range(span[0], span[1]):
         widen(s, rows[b], one)
-        out[b] = choose_one(p, one, 0, arms[0 if shared else b], limit, work)
+        out[b] = choose_one(size, p, one, 0, arms[0 if shared else b], limit, work)
 
 
 @kernel
@@ -124,7 +134,7 @@ def learn_double(
     q: Floats, s: Memory, rows: Ints, x: Floats, r: Floats, share: Ints, room: Room
 ) -> None:
     """Teach the learners that are this thread's, in the batch's order."""
-    p, s, x, work = unpack(q), borrowed(s), borrow(x), work_in(room)
+    p, s, x, work = unpack(q), borrowed(s), borrow(x), borrowed_work(room.work)
     for b in range(len(rows)):
         if mine(rows[b], share):
             learn_one(p, s, rows[b], x[b], r[b], work)
@@ -135,7 +145,8 @@ def learn_single(
     q: Floats, s: Memory, rows: Ints, x: Floats, r: Floats, share: Ints, room: Room
 ) -> None:
     """The same where the memory is in single precision."""
-    p, s, one, x, work = unpack(q), borrowed(s), learner_in(room), borrow(x), work_in(room)
+    p, s, one, x = unpack(q), borrowed(s), learner_in(room), borrow(x)
+    work = borrowed_work(room.work)
     for b in range(len(rows)):
         if mine(rows[b], share):
             widen(s, rows[b], one)
@@ -157,8 +168,9 @@ def choose(q: Floats, memory: Memory, rows: Ints, arms: Floats, limit: float) ->
     ask = choose_double if memory.H.dtype == np.float64 else choose_single
 
     def work(part: int) -> None:
-        span, room = ends[part : part + 2], room_for(arms.shape[2])
-        ask(q, memory, rows, arms, limit, span, room, out)
+        d = arms.shape[2]
+        span, room = ends[part : part + 2], room_for(d)
+        ask(size_of_rows(d), q, memory, rows, arms, limit, span, room, out)
 
     spread(work, parts)
     return out

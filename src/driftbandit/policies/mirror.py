@@ -7,20 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftbandit.compiled import borrow, kernel
+from driftbandit.compiled import borrow, inlined, kernel
 from driftbandit.linalg import (
     LOOPS_BELOW,
     add_outer,
     dot,
     factor,
     inverse_norm,
-    project_ball,
     solve,
     whiten,
 )
 from driftbandit.links import Link, dmu, mu
 from driftbandit.policies.policy import Floats, Ints
-from driftbandit.ranking import EPS, Index, best_row, reach_of
+from driftbandit.projection import project_step
+from driftbandit.ranking import BLOCK, EPS, FUSED, Index, Size, best_row, reach_of
 from driftbandit.theory import Radius, beta
 
 
@@ -50,10 +50,16 @@ class Work(NamedTuple):
     F: Floats  # (d, d)  a factorisation
     W: Floats  # (d, d)  its inverse, where loops beat LAPACK
     u: Floats  # (d,)
+    v: Floats  # (BLOCK,)  values of arms
 
 
 def work_for(d: int) -> Work:
-    return Work(np.empty((d, d)), np.empty((d, d)), np.empty(d))
+    return Work(np.empty((d, d)), np.empty((d, d)), np.empty(d), np.empty(BLOCK))
+
+
+@kernel
+def borrowed_work(work: Work) -> Work:
+    return Work(borrow(work.F), borrow(work.W), borrow(work.u), borrow(work.v))
 
 
 def pack(p: Params) -> Floats:
@@ -61,7 +67,7 @@ def pack(p: Params) -> Floats:
     return np.array([*p.link, *p[1:-1], *p.radius], dtype=float)
 
 
-@kernel
+@inlined
 def unpack(q: Floats) -> Params:
     """The Params that `pack` packed."""
     link = Link(int(q[0]), q[1], q[2], q[3], q[4], q[5] != 0.0)
@@ -69,32 +75,33 @@ def unpack(q: Floats) -> Params:
     return Params(link, q[6], q[7], q[8], q[9], q[10], radius)
 
 
-@kernel
+@inlined
 def index_of(p: Params, s: Memory, i: int, work: Work) -> Index:
     """x'theta_t + beta_t ||x||_{H_t^-1} (eq. 2), where work.F holds the factor of H_t."""
     width, reach = p.scale * beta(p.radius, s.t[i] + 1.0), math.inf
     if len(work.F) < LOOPS_BELOW:
         whiten(work.F, work.W)
-    else:
+    if len(work.F) >= FUSED:
         reach = reach_of(width, s.H[i], p.lam, s.t[i])
     return Index(s.theta[i], work.F, work.W, width, reach)
 
 
-@kernel
-def choose(p: Params, s: Memory, i: int, arms: Floats, limit: float, work: Work) -> int:
+@inlined
+def choose(size: Size, p: Params, s: Memory, i: int, arms: Floats, limit: float, work: Work) -> int:
     """argmax over arms of the index (eq. 2); -1 if one is too long."""
     factor(s.H[i], work.F)
-    return best_row(index_of(p, s, i, work), arms, limit, work.u)
+    return best_row(size, index_of(p, s, i, work), arms, limit, work.u, work.v)
 
 
-@kernel
+@inlined
 def learn(p: Params, s: Memory, i: int, x: Floats, r: float, work: Work) -> float:
     """One discounted mirror-descent step (eq. 1), then the curvature at the new iterate.
 
-    Leaves the factor of A_t in work.F and returns the w of H_{t+1} = A_t + w x x'.
+    Returns the w of H_{t+1} = A_t + w x x', and from LOOPS_BELOW dimensions on leaves the factor
+    of A_t in work.F.
     """
     theta, A, g = s.theta[i], s.H[i], p.link.g  # views: writing them writes the memory
-    Atil, u = work.W, work.u
+    u = work.u
     age(p.gamma, p.lam, A)  # A_t = gamma H_t + (1 - gamma) lambda I
     factor(A, work.F)
     solve(work.F, x, u)  # u = A_t^-1 x
@@ -103,17 +110,15 @@ def learn(p: Params, s: Memory, i: int, x: Floats, r: float, work: Work) -> floa
     step = p.eta * (mu(p.link, z) - r) / g / (1.0 + w * dot(x, u))
     for j in range(x.size):  # the minimiser over R^d, theta - eta Atil^-1 grad
         theta[j] -= step * u[j]
-    if dot(theta, theta) > p.S * p.S:
-        Atil[:] = A
-        add_outer(Atil, w, x)  # Atil = A_t + eta mu'/g x x'
-        theta[:] = project_ball(Atil, theta, p.S)
+    if dot(theta, theta) > p.S * p.S:  # in the norm of Atil = A_t + eta mu'/g x x'
+        project_step(A, work.F, w, x, u, theta, p.S, work.W, work.v)
     w = dmu(p.link, dot(x, theta)) / g
     add_outer(A, w, x)  # H_{t+1} = A_t + mu'(x'theta_{t+1})/g x x'
     s.t[i] += 1
     return w
 
 
-@kernel
+@inlined
 def age(gamma: float, lam: float, H: Floats) -> None:
     """H <- gamma H + (1 - gamma) lambda I.
 
@@ -157,16 +162,14 @@ def score_all(q: Floats, s: Memory, arms: Floats, mean: Floats, bonus: Floats) -
 
 
 @kernel
-def choose_all(q: Floats, s: Memory, arms: Floats, work: Work, out: Ints) -> None:
-    p, s, arms = unpack(q), borrowed(s), borrow(arms)
-    work = Work(borrow(work.F), borrow(work.W), borrow(work.u))
+def choose_all(size: Size, q: Floats, s: Memory, arms: Floats, work: Work, out: Ints) -> None:
+    p, s, arms, work = unpack(q), borrowed(s), borrow(arms), borrowed_work(work)
     for i in range(len(s.t)):
-        out[i] = choose(p, s, i, arms[i], math.inf, work)
+        out[i] = choose(size, p, s, i, arms[i], math.inf, work)
 
 
 @kernel
 def learn_all(q: Floats, s: Memory, x: Floats, r: Floats, work: Work) -> None:
-    p, s, x = unpack(q), borrowed(s), borrow(x)
-    work = Work(borrow(work.F), borrow(work.W), borrow(work.u))
+    p, s, x, work = unpack(q), borrowed(s), borrow(x), borrowed_work(work)
     for i in range(len(s.t)):
         learn(p, s, i, x[i], r[i], work)

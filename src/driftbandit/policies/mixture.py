@@ -14,7 +14,7 @@ import numpy as np
 from driftbandit.compiled import borrow, kernel
 from driftbandit.linalg import add_inverse, add_outer, dot
 from driftbandit.links import Link, m, mu_dmu
-from driftbandit.policies.mirror import Memory, Params, Work, age, learn
+from driftbandit.policies.mirror import Memory, Params, Work, age, borrowed_work, learn
 from driftbandit.policies.policy import Floats, Ints
 from driftbandit.theory import Radius
 
@@ -177,7 +177,7 @@ def age_one(p: AutoParams, s: AutoMemory, i: int, steps: float, work: Work) -> N
 
 @kernel
 def learn_all(p: AutoParams, s: AutoMemory, x: Floats, r: Floats, work: Work) -> None:
-    x, work = borrow(x), Work(borrow(work.F), borrow(work.W), borrow(work.u))
+    x, work = borrow(x), borrowed_work(work)
     s = AutoMemory(
         borrow(s.theta),
         borrow(s.H),

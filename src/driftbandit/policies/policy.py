@@ -28,13 +28,14 @@ class Scores(NamedTuple):
 class Single(NamedTuple):
     """One learner as `Bandit` holds it; each function is atomic, threads may call it at once.
 
-    `choose` and `update` take float64 arrays of two axes and of one, and check the rest: contexts
-    of another dimension, not finite or too long, and impossible rewards, change nothing.
+    `choose` and `update` may be asked anything, and look for themselves: arrays of another kind or
+    shape, contexts that are not finite or too long and impossible rewards are declined, and change
+    nothing.
     """
 
     memory: Any
-    choose: Callable[[Floats], int]  # arms (N, d) -> the arm, or -1
-    update: Callable[[Floats, float], bool]  # x (d,) and its reward -> whether it was learnt
+    choose: Callable[[Any], int]  # arms (N, d) -> the arm, or -1
+    update: Callable[[Any, Any], bool]  # x (d,) and its reward -> whether it was learnt
     best: Callable[[Floats, Floats, int], Ints]  # clean arms, their norms, k -> the k best
     forget: Callable[[float], None]  # age the memory by so many rounds
     copy: Callable[[], Any]  # the memory as it is now
