@@ -36,6 +36,14 @@ def add(w: float, x: Floats, y: Floats) -> None:
 
 
 @inlined
+def put(x: Floats, y: Floats) -> None:
+    """y <- x. What numba makes of y[:] = x spells out its error message, and takes seconds to
+    compile wherever it is used."""
+    for j in range(x.size):
+        y[j] = x[j]
+
+
+@inlined
 def add_outer(A: Floats, w: float, x: Floats) -> None:
     """A += w x x', entry by entry the same on both sides of the diagonal."""
     A, x = borrow(A), borrow(x)
@@ -49,9 +57,7 @@ def add_outer(A: Floats, w: float, x: Floats) -> None:
 def factor_large(A: Floats, F: Floats) -> None:
     """`factor` by LAPACK."""
     for k in range(len(F)):
-        given, row = A[k, k:], F[k, k:]
-        for j in range(row.size):
-            row[j] = given[j]
+        put(A[k, k:], F[k, k:])
     cholesky(F)
     for k in range(len(F)):
         row, root = F[k, k + 1 :], 1.0 / F[k, k]
@@ -91,7 +97,7 @@ def update_factor(F: Floats, w: float, x: Floats, v: Floats) -> None:
     Method C1 of Gill, Golub, Murray and Saunders (1974), O(d^2).
     """
     F, v = borrow(F), borrow(v)
-    v[:] = x
+    put(x, v)
     for k in range(v.size):
         pivot, p = 1.0 / F[k, k], v[k]
         changed = pivot + w * p * p
@@ -126,7 +132,7 @@ def solve(F: Floats, b: Floats, u: Floats) -> None:
 @kernel
 def solve_large(F: Floats, b: Floats, u: Floats) -> None:
     """`solve`, four rows of F at a time."""
-    u[:] = b
+    put(b, u)
     forth(F, u)
     for k in range(u.size):
         u[k] *= F[k, k]
@@ -182,7 +188,7 @@ def inverse_norm(F: Floats, x: Floats, y: Floats) -> float:
             y[j] = total
             square += total * total * F[j, j]
         return math.sqrt(square)
-    y[:] = x
+    put(x, y)
     forth(borrow(F), borrow(y))
     for k in range(y.size):
         square += y[k] * y[k] * F[k, k]

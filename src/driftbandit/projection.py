@@ -20,6 +20,7 @@ from driftbandit.linalg import (
     dot,
     factor,
     inverse_norm,
+    put,
     solve,
 )
 
@@ -36,7 +37,7 @@ def project_ball(A: Floats, zeta: Floats, S: float) -> Floats:
     return v
 
 
-@inlined
+@kernel
 def pull(A: Floats, v: Floats, S: float, F: Floats, b: Floats, y: Floats) -> None:
     """v <- its projection, a factorisation of A + nu I a step; A becomes that, the rest is
     scratch."""
@@ -85,12 +86,13 @@ def project_step(
     d = v.size
     if d >= LOOPS_BELOW and pull_along(F, w, x, u, v, S, W):
         return
-    W[:] = A
+    for j in range(d):
+        put(A[j], W[j])
     add_outer(W, w, x)
     if d < LOOPS_BELOW:
         pull(W, v, S, F, y[:d], y[d : 2 * d])
     else:
-        v[:] = project_ball(W, v, S)
+        put(project_ball(W, v, S), v)
 
 
 @kernel
@@ -99,8 +101,8 @@ def pull_along(F: Floats, w: float, x: Floats, u: Floats, v: Floats, S: float, V
     factorisations. Whether it got there; V (d, d) is scratch.
 
     v(nu) = (I + nu M)^-1 zeta with M = (A + w x x')^-1. Lanczos' method makes an orthonormal basis
-    of zeta, M zeta, M^2 zeta, ... in which M is tridiagonal, and v(nu) is in its span to the last
-    digit after about 10 steps, because nu is seldom large next to A.
+    of zeta, M zeta, M^2 zeta, ... in which M is tridiagonal, and v(nu) is in its span to 14 digits
+    after about 8 steps, because nu is seldom large next to A.
     """
     u, v, V, q = borrow(u), borrow(v), borrow(V), np.empty_like(v)
     start, most = math.sqrt(np.dot(v, v)), min(v.size, STEPS)
@@ -116,12 +118,13 @@ def pull_along(F: Floats, w: float, x: Floats, u: Floats, v: Floats, S: float, V
             for i in range(k + 1):
                 add(-np.dot(q, V[i]), V[i], q)
         b[k] = math.sqrt(np.dot(q, q))
-        nu, size = climb(a[: k + 1], b, start, S, nu, y)
+        nu = climb(a[: k + 1], b, start, S, nu, y)
         if nu * b[k] * abs(y[0, k]) <= 1e-14:  # what is not in the span yet
-            v[:] = 0.0
+            for j in range(v.size):
+                v[j] = 0.0
             for i in range(k + 1):
                 add(start * y[0, i], V[i], v)
-            inside(v, size, S)
+            inside(v, math.sqrt(np.dot(v, v)), S)
             return True
         if k + 1 < most:
             for j in range(v.size):
@@ -130,16 +133,14 @@ def pull_along(F: Floats, w: float, x: Floats, u: Floats, v: Floats, S: float, V
 
 
 @kernel
-def climb(
-    a: Floats, b: Floats, start: float, S: float, nu: float, y: Floats
-) -> tuple[float, float]:
-    """The nu at which start ||(I + nu T)^-1 e_1|| = S, and that norm as reached; y[0] becomes the
-    vector. T is tridiagonal with a on its diagonal and b beside it."""
-    k, size = a.size, start
+def climb(a: Floats, b: Floats, start: float, S: float, nu: float, y: Floats) -> float:
+    """The nu at which start ||(I + nu T)^-1 e_1|| = S; y[0] becomes the vector. T is tridiagonal
+    with a on its diagonal and b beside it."""
+    k = a.size
     e, f, c = y[0, :k], y[1, :k], y[2, :k]
     for _ in range(100):
-        e[:] = 0.0
-        e[0] = 1.0
+        for i in range(k):
+            e[i] = 1.0 if i == 0 else 0.0
         solve_tridiagonal(a, b, nu, e, c)
         square = dot(e, e)
         size = start * math.sqrt(square)
@@ -155,7 +156,7 @@ def climb(
         before, nu = nu, max(0.0, nu + square / dot(e, f) * (size - S) / S)
         if nu == before:
             break
-    return nu, size
+    return nu
 
 
 @kernel

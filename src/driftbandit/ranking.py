@@ -8,14 +8,14 @@ the winner is the first row with the largest value, to the last bit the one a pl
 from __future__ import annotations
 
 import math
-from heapq import heappush, heapreplace
+from heapq import heappop, heappush, heapreplace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit.compiled import borrow, inlined, kernel, shaped, size_of, upto
-from driftbandit.linalg import LOOPS_BELOW, Floats, add, dot, inverse_norm
+from driftbandit.linalg import LOOPS_BELOW, Floats, add, dot, inverse_norm, put
 
 Ints = NDArray[np.int64]
 Size = tuple[None, ...]
@@ -209,7 +209,7 @@ def sharp(
     for start in range(0, len(rows), 256):
         size = min(256, len(rows) - start)
         for i in range(size):
-            block[i] = X[rows[start + i]]
+            put(X[rows[start + i]], block[i])
         P = np.dot(block, V)
         for i in range(size):
             square = (1.0 + 1e-9) * norm[rows[start + i]] ** 2 / least  # covers what P rounds
@@ -235,5 +235,7 @@ def exact_rows(
             heapreplace(heap, entry)
         if len(heap) == k:
             least = max(least, heap[0][0])
-    heap.sort()
-    return np.array([-heap[k - 1 - i][1] for i in range(k)])
+    out = np.empty(k, dtype=np.int64)
+    for place in range(k - 1, -1, -1):
+        out[place] = -heappop(heap)[1]
+    return out

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from driftbandit.compiled import direct, entry_point, kernel, piece
-from driftbandit.handles import floats, handle, number, real
+from driftbandit.compiled import direct, kernel, piece
+from driftbandit.handles import floats, number
 from driftbandit.linalg import factor
 from driftbandit.policies.cell import (
     THETA,
@@ -119,11 +118,9 @@ def single_auto(q: Floats, p: AutoParams, memory: AutoMemory, limit: float) -> S
     d = memory.theta.shape[1]
     pooled = cell_of(q, Memory(memory.theta, memory.H, memory.t), limit)
     array = np.concatenate([pooled, tail_of(p, memory)])
-    cell, base = array.ctypes.data, single_cell(array)
-    learn = entry_point(auto_learn_in, cell, handle, real)
-    return base._replace(
+    cell = array.ctypes.data
+    return single_cell(array, auto_learn_in)._replace(
         memory=_views(array, memory),
-        update=partial(learn, cell),
         forget=lambda steps: _forget_in(cell, d, float(steps)),
         copy=lambda: _views(array.copy(), memory),  # one call of NumPy: no update in between
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from driftbandit.compiled import direct, entry_point, kernel, piece
 from driftbandit.handles import floats, handle, is_floats, length, number, passport, real
-from driftbandit.linalg import LOOPS_BELOW, dot, factor, update_factor
+from driftbandit.linalg import LOOPS_BELOW, dot, factor, put, update_factor
 from driftbandit.links import possible
 from driftbandit.policies.mirror import (
     Memory,
@@ -164,17 +164,22 @@ def forget_in(cell: int, d: int, steps: float) -> None:
 @kernel
 def copy_in(cell: int, theta: Floats, H: Floats, t: Ints) -> None:
     """Copy the memory out, and make the index as those will who go on from the copy."""
-    s = memory_in(cell, theta.shape[1])
-    theta[:], H[:], t[:] = s.theta, s.H, s.t
-    renew_in(cell, theta.shape[1])
+    d = theta.shape[1]
+    s = memory_in(cell, d)
+    put(s.theta[0], theta[0])
+    for j in range(d):
+        put(s.H[0, j], H[0, j])
+    t[0] = s.t[0]
+    renew_in(cell, d)
 
 
 _renew_in, _best_in, _forget_in = direct(renew_in), direct(best_in), direct(forget_in)
 _copy_in = direct(copy_in)
 
 
-def single_cell(array: Floats) -> Single:
-    """The learner that lives in an array that starts as `cell_of` makes it."""
+def single_cell(array: Floats, teach: Any = learn_in) -> Single:
+    """The learner that lives in an array that starts as `cell_of` makes it; `teach` is the kernel
+    that it learns by."""
     d = int(array[0])
     H, t = THETA + d, THETA + d + d * d
     inside = Memory(  # its views keep the array alive, and so do the functions below
@@ -196,5 +201,5 @@ def single_cell(array: Floats) -> Single:
     _renew_in(cell, d)
     size = size_of_rows(d)
     choose = partial(entry_point(choose_in, cell, size, handle), cell, size)
-    learn = partial(entry_point(learn_in, cell, handle, real), cell)
+    learn = partial(entry_point(teach, cell, handle, real), cell)
     return Single(inside, choose, learn, partial(_best_in, cell), forget, copy)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftbandit.compiled import borrow, kernel
-from driftbandit.linalg import add_inverse, add_outer, dot
+from driftbandit.linalg import add_inverse, add_outer, dot, put
 from driftbandit.links import Link, m, mu_dmu
 from driftbandit.policies.mirror import Memory, Params, Work, age, borrowed_work, learn
 from driftbandit.policies.policy import Floats, Ints
@@ -92,10 +92,12 @@ def renew(p: AutoParams, s: AutoMemory, i: int) -> None:
     w, lead = s.weights[i], np.argmax(s.weights[i])
     for k in range(w.size):
         if w[k] < w[lead] - p.lapse and p.gamma[k] > p.gamma[lead]:
-            s.thetas[i, k], s.Hs[i, k] = s.thetas[i, lead], s.Hs[i, lead]
-            for j in range(s.thetas.shape[2]):  # its own floor still holds: H_k >= lambda_k I
+            put(s.thetas[i, lead], s.thetas[i, k])
+            for j in range(s.thetas.shape[2]):
+                put(s.Hs[i, lead, j], s.Hs[i, k, j])  # its own floor still holds: H_k >= lambda_k I
                 s.Hs[i, k, j, j] += max(0.0, p.lam[k] - p.lam[lead])
-            s.gains[i, k], s.rounds[i, k] = s.gains[i, lead], s.rounds[i, lead]
+            put(s.gains[i, lead], s.gains[i, k])
+            s.rounds[i, k] = s.rounds[i, lead]
             w[k] = w[lead] - p.start
 
 
@@ -116,7 +118,9 @@ def pool(p: AutoParams, s: AutoMemory, i: int, work: Work) -> None:
     w, theta, H, V = s.weights[i], s.theta[i], s.H[i], np.zeros_like(s.H[i])
     if not p.mixture:
         lead = np.argmax(w)
-        theta[:], H[:] = s.thetas[i, lead], s.Hs[i, lead]
+        put(s.thetas[i, lead], theta)
+        for j in range(theta.size):
+            put(s.Hs[i, lead, j], H[j])
         return
     theta[:], H[:] = 0.0, 0.0
     for k in range(w.size):
