@@ -21,7 +21,7 @@ STUDIES = (
     *("paper-figure", "regret-orders", "coverage", "sensitivity"),
     *("scaling-in-time", "unstated-choices", "many-worlds", "ablation"),
 )
-PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md")
+PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
 
 
 def collect(results: Path) -> None:
@@ -71,13 +71,10 @@ def covered(line: dict[str, str]) -> str:
     return f"{100 * float(line['coverage']):.0f} %" if line["coverage"] else ""
 
 
-def bench() -> str:
-    """The figures of bench.csv."""
-    rows = ["| figure | measured | required |", "|---|---|---|"]
-    rows += [
-        f"| {row['figure']} | {row['measured']} | {row['required']} |" for row in lines_of("bench")
-    ]
-    return "\n".join(rows)
+def figures(name: str) -> str:
+    """What a benchmark printed, with what is required."""
+    head = ["figure", "measured", "required"]
+    return markdown([head, *(list(line.values()) for line in lines_of(name))])
 
 
 def markdown(rows: list[list[str]]) -> str:
@@ -147,7 +144,8 @@ TABLES = {
     "worlds": worlds.worlds_table,
     "ablation": worlds.ablation_table,
     "reproduce": lambda: grid("paper-figure", regret, cost=True),
-    "bench": bench,
+    "bench": lambda: figures("bench"),
+    "fleet": lambda: figures("fleet"),
     "peers": peers,
     "costs": peer_costs,
     "settings": peer_settings,
