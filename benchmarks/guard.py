@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -38,51 +37,28 @@ class Figure(NamedTuple):
 
 
 def quotient(ours: Callable[[], object], reference: Callable[[], object], repeats: int) -> float:
-    """Best time of ours over best time of the reference, in turns.
-
-    Passes are milliseconds long on both sides: on a busy machine only short ones get through
-    undisturbed, and a long one would look slower than it is.
-    """
-    best = [np.inf, np.inf]
-    for _ in range(repeats):
-        for k, function in enumerate((ours, reference)):
-            tic = time.perf_counter()
-            function()
-            best[k] = min(best[k], time.perf_counter() - tic)
-    return float(best[0] / best[1])
-
-
-def rounds(count: int) -> tuple[list, list[float]]:
-    """Arms and rewards of some rounds, the same for whoever plays them."""
-    block = next(speed.WORLD.blocks((0,), count))
-    arms = list(np.ascontiguousarray(block.arms[:, 0]))
-    return arms, (block.luck[:, 0] < 0.5).astype(float).tolist()
-
-
-def plays(bandit, arms: list, rewards: list[float]) -> Callable[[], None]:
-    def play() -> None:
-        for X, r in zip(arms, rewards):
-            bandit.update(X[bandit.choose(X)], r)
-
-    return play
+    """Best time of ours over best time of the reference."""
+    best = speed.best_in_turns([ours, reference], repeats)
+    return best[0] / best[1]
 
 
 def over_naive() -> float:
-    naive, ours = NumpyDOMD(5, **speed.LETTERS), Bandit(speed.POLICY)
-    return 20 * quotient(plays(naive, *rounds(50)), plays(ours, *rounds(1000)), 50)
+    naive, ours = speed.seconds_per_round(NumpyDOMD(5, **speed.LETTERS), Bandit(speed.POLICY))
+    return naive / ours
 
 
-def bandit_over_c() -> float:
+def bandit_over_c(rounds: int = 1000) -> float:
     """The C side gets addresses that were looked up before: what remains is ctypes and C."""
-    arms, rewards = rounds(1000)
-    addresses, row = [X.ctypes.data for X in arms], arms[0].strides[0]
+    block = next(speed.WORLD.blocks((0,), rounds))
+    arms, rewards = np.ascontiguousarray(block.arms[:, 0]), (block.luck[:, 0] < 0.5).astype(float)
+    addresses, row = [X.ctypes.data for X in arms], arms.strides[1]
     yardstick = Yardstick(POLICY)
 
     def plain() -> None:
-        for X, r in zip(addresses, rewards):
+        for X, r in zip(addresses, rewards.tolist()):
             yardstick.learn_at(X + row * yardstick.choose_at(X, 30), r)
 
-    return quotient(plays(Bandit(POLICY), arms, rewards), plain, 50)
+    return quotient(speed.plays(Bandit(POLICY), rounds), plain, 50)
 
 
 def fleet_over_c(n: int = 10_000) -> float:
@@ -106,7 +82,7 @@ def fleet_over_c(n: int = 10_000) -> float:
 
 
 def import_over_numba() -> float:
-    ours, numba = speed.seconds_to_import(speed.IMPORTS[1], "import numba")
+    ours, numba = speed.seconds_to_import(*speed.IMPORTS[1:])
     return ours / numba
 
 
