@@ -53,6 +53,7 @@ docs: $(VENV)/.test       ## run what the documents quote and put the numbers in
 	  many-worlds ablation; do \
 	  $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
+	$(BIN)/python -m benchmarks.fleet --csv docs/results/fleet.csv
 	$(BIN)/python -m benchmarks.readme results
 
 dist: $(VENV)/.test

@@ -1,7 +1,5 @@
 """Compiled code that is handed anything: it looks before it reads."""
 
-import copy
-
 import numpy as np
 import pytest
 
@@ -42,7 +40,6 @@ STRANGE = [
     ARMS.astype(int),
     ARMS.view(Sub),
     np.ma.array(ARMS),
-    ARMS[0],
     ARMS[None],
     ARMS[:, :2],
     ARMS[::-1],
@@ -61,15 +58,22 @@ STRANGE = [
 @pytest.mark.parametrize("kind", [DOMD, AutoDOMD])
 def test_what_is_no_plain_matrix_is_left_to_python(kind, given):
     bandit = Bandit(kind(problem=Problem(dim=3)))
-    before = copy.deepcopy(bandit._single.copy())
+    before = bandit._single.copy()
     assert bandit._choose(given) == -1
-    assert not bandit._update(given, 1.0) or given is STRANGE[18]  # a context is what it may learn
-    if given is not STRANGE[18]:
-        for old, new in zip(before, bandit._single.copy()):
-            np.testing.assert_array_equal(old, new)
+    assert not bandit._update(given, 1.0)
+    for old, new in zip(before, bandit._single.copy()):
+        np.testing.assert_array_equal(old, new)
 
 
-NOT_NUMBERS = ["1", b"1", None, 1j, np.complex128(1), [1], object(), float, 10**400, np.ones(1)]
+def test_axes_are_counted():
+    bandit = Bandit(DOMD(problem=Problem(dim=3)))
+    assert bandit._choose(ARMS[0]) == -1
+    assert not bandit._update(ARMS, 1.0)
+    assert bandit._choose(ARMS) >= 0
+    assert bandit._update(ARMS[0], 1.0)
+
+
+NOT_NUMBERS = ["1", b"1", None, 1j, np.complex128(1), [1], object(), float, 10**400]
 
 
 @pytest.mark.parametrize("given", NOT_NUMBERS, ids=lambda given: type(given).__name__)

@@ -63,11 +63,25 @@ def test_versions_agree():
     assert f"## {driftbandit.__version__}" in changelog
 
 
-def test_import_loads_nothing_heavy():
-    heavy = "{'matplotlib', 'pandas', 'rich', 'typer'}"
-    code = f"import sys, driftbandit; print({heavy} & set(sys.modules))"
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("import driftbandit", "numba"),
+        ("from driftbandit import DOMD, Bandit, Problem", "matplotlib pandas rich typer sqlite3"),
+        ("from driftbandit import DOMD, Bandit", "driftbandit.mle driftbandit.environments"),
+    ],
+)
+def test_import_loads_no_more_than_it_needs(code, absent):
+    code = f"{code}; import sys; print({set(absent.split())} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("name", ["GLOC", "Circle"])
+def test_a_recipe_that_was_not_loaded_yet_is_found_by_its_name(name):
+    code = f"from driftbandit import Recipe; print(Recipe.kinds({name!r})[{name!r}].__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == name
 
 
 def test_everything_public_is_documented():

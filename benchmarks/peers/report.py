@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.peers import contest
 from benchmarks.peers.registry import Contender
-from benchmarks.peers.timing import Speed
+from benchmarks.peers.timing import Speed, shown
 from benchmarks.peers.venvs import ROOT, Installed
 from driftbandit import Environment
 
@@ -69,5 +69,5 @@ def write(
     write_csv("peers", [judged(c, name, w) for c in contenders for name, w in worlds.items()])
     write_csv("peers-speed", [speed_row(c, speeds[c.label]) for c in contenders])
     write_csv("peers-install", [{"peer": k} | v._asdict() for k, v in installed.items()])
-    rows = [{"what": a, "measured": f"{b:.3g}", "wanted": c} for a, b, c in ratios]
+    rows = [{"what": a, "measured": shown(b), "wanted": c} for a, b, c in ratios]
     write_csv("peers-ratios", rows)

@@ -83,8 +83,13 @@ def ratios(speeds: dict[str, Speed]) -> list[tuple[str, float, str]]:
     return [*found, ("Bandit over C through ctypes", through_ctypes, "<= 3")]
 
 
+def shown(ratio: float) -> str:
+    """Three digits, and none after the point of a large one."""
+    return f"{ratio:.3g}" if ratio < 100 else f"{ratio:.0f}"
+
+
 def table(rows: list[tuple[str, float, str]]) -> Table:
-    shown = Table("choose + update, d = 5, 30 arms", "measured", "wanted", title="Ratios")
+    found = Table("choose + update, d = 5, 30 arms", "measured", "wanted", title="Ratios")
     for what, measured, wanted in rows:
-        shown.add_row(what, f"{measured:.3g}", wanted)
-    return shown
+        found.add_row(what, shown(measured), wanted)
+    return found

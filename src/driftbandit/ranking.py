@@ -26,7 +26,7 @@ HEADS = 64  # rows valued first, to know early what a winner must reach
 WORTH = 20  # rows per dimension whose norms cost as much as the eigenvectors of H
 LEADING = 8  # eigenvectors in the sharpest bound
 FUSED = 13  # dimensions below which the values of few rows take less time than bounds on them
-BLOCK = 64  # rows valued at a time
+BLOCK = 2 * LOOPS_BELOW  # rows valued at a time
 
 
 def size_of_rows(d: int) -> Size:

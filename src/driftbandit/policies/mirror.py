@@ -50,7 +50,7 @@ class Work(NamedTuple):
     F: Floats  # (d, d)  a factorisation
     W: Floats  # (d, d)  its inverse, where loops beat LAPACK
     u: Floats  # (d,)
-    v: Floats  # (BLOCK,)  values of arms
+    v: Floats  # (BLOCK,)  values of arms, or two vectors while a step is projected
 
 
 def work_for(d: int) -> Work:
