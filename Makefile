@@ -14,7 +14,7 @@ reproduce: $(VENV)/.lab   ## the paper's comparison at full size
 
 test: $(VENV)/.test $(VENV)/.browser lint   ## lint, types, tests (compiled and interpreted)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "kernel" --override-ini filterwarnings=default
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "kernel" --override-ini filterwarnings=default
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

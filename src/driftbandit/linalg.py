@@ -43,6 +43,21 @@ def put(x: Floats, y: Floats) -> None:
         y[j] = x[j]
 
 
+@kernel
+def put_all(A: Floats, B: Floats) -> None:
+    """B <- A."""
+    for j in range(len(A)):
+        put(A[j], B[j])
+
+
+@kernel
+def put_identity(w: float, A: Floats) -> None:
+    """A <- w I."""
+    for j in range(len(A)):
+        for k in range(len(A)):
+            A[j, k] = w if j == k else 0.0
+
+
 @inlined
 def add_outer(A: Floats, w: float, x: Floats) -> None:
     """A += w x x', entry by entry the same on both sides of the diagonal."""

@@ -21,6 +21,7 @@ from driftbandit.linalg import (
     factor,
     inverse_norm,
     put,
+    put_all,
     solve,
 )
 
@@ -86,8 +87,7 @@ def project_step(
     d = v.size
     if d >= LOOPS_BELOW and pull_along(F, w, x, u, v, S, W):
         return
-    for j in range(d):
-        put(A[j], W[j])
+    put_all(A, W)
     add_outer(W, w, x)
     if d < LOOPS_BELOW:
         pull(W, v, S, F, y[:d], y[d : 2 * d])

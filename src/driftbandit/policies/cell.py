@@ -13,7 +13,7 @@ import numpy as np
 
 from driftbandit.compiled import direct, entry_point, kernel, piece
 from driftbandit.handles import floats, handle, is_floats, length, number, passport, real
-from driftbandit.linalg import LOOPS_BELOW, dot, factor, put, update_factor
+from driftbandit.linalg import LOOPS_BELOW, dot, factor, put, put_all, update_factor
 from driftbandit.links import possible
 from driftbandit.policies.mirror import (
     Memory,
@@ -167,8 +167,7 @@ def copy_in(cell: int, theta: Floats, H: Floats, t: Ints) -> None:
     d = theta.shape[1]
     s = memory_in(cell, d)
     put(s.theta[0], theta[0])
-    for j in range(d):
-        put(s.H[0, j], H[0, j])
+    put_all(s.H[0], H[0])
     t[0] = s.t[0]
     renew_in(cell, d)
 

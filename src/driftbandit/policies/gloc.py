@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from driftbandit.compiled import direct, kernel
-from driftbandit.linalg import add_outer, dot, factor, solve
+from driftbandit.linalg import add_outer, dot, factor, put, solve
 from driftbandit.links import Link, mu
 from driftbandit.policies.index import IndexPolicy
 from driftbandit.policies.policy import Floats, Ints
@@ -42,7 +42,7 @@ def learn(link: Link, c: float, S: float, s: Online, i: int, x: Floats, r: float
     s.q[i] += z * x
     s.zz[i] += z * z
     solve(F, s.q[i], s.theta[i])
-    newton[:] = project_ball(V, newton - (slope / c) * u, S)
+    put(project_ball(V, newton - (slope / c) * u, S), newton)
     s.t[i] += 1
 
 

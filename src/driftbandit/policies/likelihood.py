@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from driftbandit.compiled import direct, kernel
-from driftbandit.linalg import add_outer, dot, factor, solve
+from driftbandit.linalg import add, add_outer, dot, factor, put, put_all, put_identity, solve
 from driftbandit.links import Link
 from driftbandit.mle import Data, bvd_goal, fit, fixed_goal, project, score_map, variable_goal
 from driftbandit.policies.index import IndexPolicy
@@ -63,7 +63,7 @@ def remember(p: Rule, s: History, i: int, x: Floats, r: float) -> None:
     slot = s.t[i] % p.window if p.window > 0 else s.size[i]
     if full:
         add_outer(V, -1.0, s.X[i, slot])
-        b -= s.r[i, slot] * s.X[i, slot]
+        add(-s.r[i, slot], s.X[i, slot], b)
     for j in range(x.size):
         V[j] *= gamma
         Vt[j] *= gamma * gamma
@@ -72,7 +72,8 @@ def remember(p: Rule, s: History, i: int, x: Floats, r: float) -> None:
         b[j] = gamma * b[j] + r * x[j]
     add_outer(V, 1.0, x)
     add_outer(Vt, 1.0, x)
-    s.X[i, slot], s.r[i, slot] = x, r
+    put(x, s.X[i, slot])
+    s.r[i, slot] = r
     s.size[i] += 0 if full else 1
     s.t[i] += 1
     if full and slot == p.window - 1:
@@ -82,12 +83,12 @@ def remember(p: Rule, s: History, i: int, x: Floats, r: float) -> None:
 @kernel
 def recount(p: Rule, s: History, i: int) -> None:
     """V and b of the window from scratch, against the rounding of many subtractions."""
-    V, b, d = s.V[i], s.b[i], s.b.shape[1]
-    V[:] = p.reg * np.eye(d)
+    V, b = s.V[i], s.b[i]
+    put_identity(p.reg, V)
     b[:] = 0.0
     for k in range(p.window):
         add_outer(V, 1.0, s.X[i, k])
-        b += s.r[i, k] * s.X[i, k]
+        add(s.r[i, k], s.X[i, k], b)
 
 
 @kernel
@@ -97,9 +98,8 @@ def restart(p: Rule, s: History, i: int) -> None:
     s.b[i] = 0.0
     s.mle[i] = 0.0
     s.theta[i] = 0.0
-    s.V[i] = p.reg * np.eye(s.b.shape[1])
-    s.Vt[i] = s.V[i]
-    s.H[i] = s.V[i]
+    for matrix in (s.V[i], s.Vt[i], s.H[i]):
+        put_identity(p.reg, matrix)
 
 
 @kernel
@@ -108,17 +108,18 @@ def estimate(p: Rule, s: History, i: int, beta: float) -> None:
     data = Data(p.link, s.X[i], s.r[i], s.size[i], p.gamma, p.ridge)
     was = s.theta[i].copy()
     fit(data, s.b[i], s.mle[i])
-    s.theta[i] = s.mle[i]
+    put(s.mle[i], s.theta[i])
     if p.projection != NONE and dot(s.mle[i], s.mle[i]) > p.S * p.S:
         if p.projection == VARIABLE:
             goal = variable_goal(s.b[i], s.V[i])
         else:
             goal = fixed_goal(s.b[i], s.V[i] if p.projection == FIXED_V else s.Vt[i])
         warm = dot(was, was) > 0.99 * p.S * p.S and dot(was, s.mle[i]) > 0.0
-        s.theta[i] = project(data, goal, was if warm else s.mle[i], p.S)
+        put(project(data, goal, was if warm else s.mle[i], p.S), s.theta[i])
         if p.projection == BVD and unexplained(data, s.b[i], s.Vt[i], s.theta[i]) > beta * beta:
-            s.theta[i] = project(data, bvd_goal(s.b[i], s.V[i], s.Vt[i], beta), s.theta[i], p.S)
-    s.H[i] = s.V[i]
+            goal = bvd_goal(s.b[i], s.V[i], s.Vt[i], beta)
+            put(project(data, goal, s.theta[i], p.S), s.theta[i])
+    put_all(s.V[i], s.H[i])
     if p.local:
         score_map(data, s.theta[i], np.empty(s.b.shape[1]), s.H[i])
         s.H[i] /= p.link.g

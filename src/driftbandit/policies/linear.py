@@ -10,7 +10,7 @@ import numpy as np
 
 from driftbandit import validate
 from driftbandit.compiled import direct, kernel
-from driftbandit.linalg import add_outer, factor, solve
+from driftbandit.linalg import add, add_outer, factor, put, put_all, put_identity, solve
 from driftbandit.policies.index import IndexPolicy
 from driftbandit.policies.policy import Floats, Ints
 from driftbandit.problem import Problem
@@ -48,18 +48,19 @@ def learn(
         slot = s.t[i] % window
         if s.t[i] >= window:
             add_outer(V, -1.0, s.X[i, slot])
-            b -= s.r[i, slot] * s.X[i, slot]
-        s.X[i, slot], s.r[i, slot] = x, r
+            add(-s.r[i, slot], s.X[i, slot], b)
+        put(x, s.X[i, slot])
+        s.r[i, slot] = r
         if slot == window - 1:  # from scratch once a window, against the rounding of subtractions
-            V[:] = lam * np.eye(x.size)
+            put_identity(lam, V)
             b[:] = 0.0
             for k in range(window):
                 add_outer(V, 1.0, s.X[i, k])
-                b += s.r[i, k] * s.X[i, k]
+                add(s.r[i, k], s.X[i, k], b)
     F = np.empty(V.shape)
     factor(V, F)
     solve(F, b, s.theta[i])
-    s.H[i] = V @ np.linalg.solve(Vt, V) if sandwich else V
+    put_all(V @ np.linalg.solve(Vt, V) if sandwich else V, s.H[i])
     s.t[i] += 1
 
 

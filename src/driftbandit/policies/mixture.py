@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftbandit.compiled import borrow, kernel
-from driftbandit.linalg import add_inverse, add_outer, dot, put
+from driftbandit.linalg import add_inverse, add_outer, dot, put, put_all
 from driftbandit.links import Link, m, mu_dmu
 from driftbandit.policies.mirror import Memory, Params, Work, age, borrowed_work, learn
 from driftbandit.policies.policy import Floats, Ints
@@ -93,8 +93,8 @@ def renew(p: AutoParams, s: AutoMemory, i: int) -> None:
     for k in range(w.size):
         if w[k] < w[lead] - p.lapse and p.gamma[k] > p.gamma[lead]:
             put(s.thetas[i, lead], s.thetas[i, k])
-            for j in range(s.thetas.shape[2]):
-                put(s.Hs[i, lead, j], s.Hs[i, k, j])  # its own floor still holds: H_k >= lambda_k I
+            put_all(s.Hs[i, lead], s.Hs[i, k])
+            for j in range(s.thetas.shape[2]):  # its own floor still holds: H_k >= lambda_k I
                 s.Hs[i, k, j, j] += max(0.0, p.lam[k] - p.lam[lead])
             put(s.gains[i, lead], s.gains[i, k])
             s.rounds[i, k] = s.rounds[i, lead]
@@ -119,8 +119,7 @@ def pool(p: AutoParams, s: AutoMemory, i: int, work: Work) -> None:
     if not p.mixture:
         lead = np.argmax(w)
         put(s.thetas[i, lead], theta)
-        for j in range(theta.size):
-            put(s.Hs[i, lead, j], H[j])
+        put_all(s.Hs[i, lead], H)
         return
     theta[:], H[:] = 0.0, 0.0
     for k in range(w.size):
