@@ -2,8 +2,10 @@
 
 import doctest
 import importlib
+import os
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -87,3 +89,26 @@ def test_a_recipe_that_was_not_loaded_yet_is_found_by_its_name(name):
 def test_everything_public_is_documented():
     for name in driftbandit.__all__:
         assert getattr(driftbandit, name).__doc__, f"{name} has no docstring"
+
+
+ASK = """
+import numpy as np
+from driftbandit.ranking import row_norms
+print(row_norms(np.ones((1, 4)))[0], sum(row_norms.stats.cache_hits.values()))
+"""
+
+
+def test_kernels_stored_from_other_sources_are_not_taken(tmp_path):
+    """Also where a kernel's own file is the same, and only one that it calls has changed."""
+    shutil.copytree(Path(driftbandit.__path__[0]), tmp_path / "driftbandit")
+    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
+
+    def norm_and_hits():
+        command = [sys.executable, "-c", ASK]
+        return subprocess.run(command, env=env, capture_output=True, text=True).stdout.split()
+
+    assert norm_and_hits() == ["2.0", "0"]
+    assert norm_and_hits() == ["2.0", "1"]
+    called = tmp_path / "driftbandit" / "linalg.py"
+    called.write_text(called.read_text().replace("+= x[j] * y[j]", "+= 4.0 * x[j] * y[j]"))
+    assert norm_and_hits() == ["4.0", "0"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,26 +15,11 @@ from numba.extending import intrinsic
 COMPILED = not config.DISABLE_JIT
 
 
-_seen: set[str] = set()
-
-
-def _drop_stale_caches(folder: str) -> None:
-    """Delete cached kernels in a folder that are older than the newest source file of the package.
-
-    numba notices when a kernel's own file changes, not when that of a kernel it calls does.
-    """
-    if not folder or folder in _seen:
-        return
-    _seen.add(folder)
-    for index in Path(folder).glob("*.nbi"):
-        with suppress(OSError):  # another process may be at it, or the folder read-only
-            if index.stat().st_mtime < _newest_source():
-                index.unlink()
-
-
 @cache
-def _newest_source() -> float:
-    return max(source.stat().st_mtime for source in Path(__file__).parent.rglob("*.py"))
+def _sources() -> tuple[float, int]:
+    """What the package's source files looked like when they were imported."""
+    found = [source.stat() for source in Path(__file__).parent.rglob("*.py")]
+    return max(stat.st_mtime for stat in found), sum(stat.st_size for stat in found)
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,7 +35,9 @@ def kernel(function: F, *, nogil: bool = False, inline: bool = False) -> F:
     """
     compiled: F = njit(cache=True, error_model="numpy", nogil=nogil, forceinline=inline)(function)
     if COMPILED:
-        _drop_stale_caches(compiled.stats.cache_path)  # type: ignore[attr-defined]
+        # numba stamps what it stores with the kernel's own file, not with those of kernels it calls
+        stored = compiled._cache._cache_file  # type: ignore[attr-defined]
+        stored._source_stamp = stored._source_stamp, _sources()
     return compiled
 
 
