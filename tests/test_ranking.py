@@ -20,7 +20,7 @@ from driftbandit.ranking import (
 )
 
 SHAPES = [(1, 1), (3, 2), (3, 33), (5, 30), (5, 1500), (40, 5), (40, 1200)]
-FEW = [*SHAPES[:4], (5, 2 * BLOCK + 3), (FUSED - 1, 30), (FUSED, 30)]
+FEW = [*SHAPES[:4], (5, 2 * BLOCK + 3), (FUSED - 1, 30), (FUSED, 30), (31, 33)]
 
 
 def made(d, n, seed, *, lam=0.5, rounds=60, width=0.7, spread=1.0):

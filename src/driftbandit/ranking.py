@@ -25,7 +25,7 @@ MANY = 1000  # rows from which on BLAS and sharper bounds pay
 HEADS = 64  # rows valued first, to know early what a winner must reach
 WORTH = 20  # rows per dimension whose norms cost as much as the eigenvectors of H
 LEADING = 8  # eigenvectors in the sharpest bound
-FUSED = 13  # dimensions below which the values of few rows take less time than bounds on them
+FUSED = 13  # dimensions below which the compiler can do without loops over them
 BLOCK = 2 * LOOPS_BELOW  # rows valued at a time
 
 
@@ -117,6 +117,43 @@ def values(size: Size, index: Index, X: Floats, limit: float, v: Floats) -> bool
     return good
 
 
+@kernel
+def best_middling(index: Index, X: Floats, limit: float) -> int:
+    """`best_row` where d is too large to do without its loops and too small for bounds to pay.
+
+    Four rows at a time, the last one again where there are no more, keep the processor busy.
+    """
+    theta, W, width = index.theta, index.W, index.width
+    best, top, good, square, last = 0, -math.inf, True, limit * limit, len(X) - 1
+    for a in range(0, len(X), 4):
+        b, c, e = min(a + 1, last), min(a + 2, last), min(a + 3, last)
+        ma = mb = mc = me = 0.0  # x'theta
+        na = nb = nc = ne = 0.0  # ||W x||^2
+        la = lb = lc = le = 0.0  # ||x||^2
+        for j in range(theta.size):
+            ya = yb = yc = ye = 0.0
+            for k in range(j + 1):
+                w = W[j, k]
+                ya, yb = ya + w * X[a, k], yb + w * X[b, k]
+                yc, ye = yc + w * X[c, k], ye + w * X[e, k]
+            na, nb, nc, ne = na + ya * ya, nb + yb * yb, nc + yc * yc, ne + ye * ye
+            th, xa, xb, xc, xe = theta[j], X[a, j], X[b, j], X[c, j], X[e, j]
+            ma, mb, mc, me = ma + th * xa, mb + th * xb, mc + th * xc, me + th * xe
+            la, lb, lc, le = la + xa * xa, lb + xb * xb, lc + xc * xc, le + xe * xe
+        good &= (la <= square) & (lb <= square) & (lc <= square) & (le <= square)  # NaN fails
+        va, vb = ma + width * math.sqrt(na), mb + width * math.sqrt(nb)
+        vc, ve = mc + width * math.sqrt(nc), me + width * math.sqrt(ne)
+        if va > top:
+            best, top = a, va
+        if vb > top:
+            best, top = b, vb
+        if vc > top:
+            best, top = c, vc
+        if ve > top:
+            best, top = e, ve
+    return best if good else -1
+
+
 @inlined
 def best_row(size: Size, index: Index, X: Floats, limit: float, y: Floats, v: Floats) -> int:
     """The first row of X that maximises v; -1 if a row is longer than `limit` or not finite.
@@ -124,6 +161,8 @@ def best_row(size: Size, index: Index, X: Floats, limit: float, y: Floats, v: Fl
     `size` is that of a row, or empty from FUSED dimensions on; y and v are scratch.
     """
     if len(size) == 0:
+        if index.theta.size < LOOPS_BELOW:
+            return best_middling(index, X, limit)
         return best_long(index, X, limit, y)
     best, top, good = 0, -math.inf, True
     for start in range(0, len(X), BLOCK):

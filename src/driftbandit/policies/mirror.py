@@ -20,7 +20,7 @@ from driftbandit.linalg import (
 from driftbandit.links import Link, dmu, mu
 from driftbandit.policies.policy import Floats, Ints
 from driftbandit.projection import project_step
-from driftbandit.ranking import BLOCK, EPS, FUSED, Index, Size, best_row, reach_of
+from driftbandit.ranking import BLOCK, EPS, Index, Size, best_row, reach_of
 from driftbandit.theory import Radius, beta
 
 
@@ -81,7 +81,7 @@ def index_of(p: Params, s: Memory, i: int, work: Work) -> Index:
     width, reach = p.scale * beta(p.radius, s.t[i] + 1.0), math.inf
     if len(work.F) < LOOPS_BELOW:
         whiten(work.F, work.W)
-    if len(work.F) >= FUSED:
+    else:
         reach = reach_of(width, s.H[i], p.lam, s.t[i])
     return Index(s.theta[i], work.F, work.W, width, reach)
 
