@@ -66,7 +66,7 @@ def fleet_over_c(n: int = 10_000) -> float:
     rng, keys = np.random.default_rng(0), np.arange(n)
     arms = rng.standard_normal((n, 30, 5))
     arms /= np.linalg.norm(arms, axis=2, keepdims=True)
-    played, rewards = arms[:, 0].copy(), rng.integers(0, 2, (50, n)).astype(float)
+    played, rewards = arms[:, 0].copy(), rng.integers(0, 2, (100, n)).astype(float)
     fleet, yardstick = Fleet(POLICY), YardstickFleet(POLICY, n)
     for_ours, for_plain = iter(rewards), iter(rewards)
 
