@@ -262,7 +262,7 @@ def test_intervals_cover_in_a_world_that_stands_still(family, radius):
 
 
 def test_linear_rivals_predict_on_the_scale_of_rewards():
-    bandit = Bandit(LinUCB.from_theory(Problem(dim=3)))
+    bandit = Bandit(LinUCB.from_theory(Problem(dim=3, radius=1.0)))
     for t in range(200):
         bandit.update([0.5, 0.0, 0.0], int(t % 5 < 4))
     np.testing.assert_allclose(
@@ -272,4 +272,4 @@ def test_linear_rivals_predict_on_the_scale_of_rewards():
 
 def test_a_rival_without_a_deviation_refuses_a_level():
     with pytest.raises(ValueError, match="no deviation"):
-        Bandit(LinUCB.from_theory(Problem(dim=3))).predict(ARMS, level=0.9)
+        Bandit(LinUCB.from_theory(Problem(dim=3, radius=1.0))).predict(ARMS, level=0.9)

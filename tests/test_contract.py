@@ -12,7 +12,7 @@ from driftbandit.checks import check_policy, policy_checks
 from driftbandit.lab import read_study
 from driftbandit.policies.catalogue import CATALOGUE
 
-KNOWN = Problem(dim=3, horizon=100, path_length=2.0, change_points=2)
+KNOWN = Problem(dim=3, radius=1.0, horizon=100, path_length=2.0, change_points=2)
 SMALL = {"MASTER": {"first_order": 3}, "SWGLUCB": {"window": 6}, "RestartGLB": {"period": 7}}
 CASES = [e.policy.from_theory(KNOWN, **SMALL.get(e.policy.__name__, {})) for e in CATALOGUE]
 SAMPLERS = [
@@ -36,7 +36,8 @@ def test_contract_of_samplers(policy):
 @pytest.mark.parametrize("dim", [1, 2])
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.policy.__name__)
 def test_small_dimensions(entry, dim):
-    problem = Problem(dim=dim, horizon=50, path_length=1.0, change_points=1, context_norm=2.0)
+    known = {"horizon": 50, "path_length": 1.0, "change_points": 1, "context_norm": 2.0}
+    problem = Problem(dim=dim, radius=1.0, **known)
     check_policy(entry.policy.from_theory(problem))
 
 

@@ -38,7 +38,7 @@ from driftbandit.fleet.index import Index
 from driftbandit.fleet.members import Members
 from driftbandit.policies.policy import turns
 
-KNOWN = Problem(dim=3, horizon=100, path_length=2.0, change_points=2)
+KNOWN = Problem(dim=3, radius=1.0, horizon=100, path_length=2.0, change_points=2)
 POLICY = DOMD(problem=KNOWN)
 POLICIES = [
     POLICY,

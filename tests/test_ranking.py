@@ -133,7 +133,7 @@ def test_arrays_and_armsets_of_any_size_agree_with_scores(d, n):
 
 
 RIVALS = [
-    LinUCB.from_theory(Problem(dim=4)),
+    LinUCB.from_theory(Problem(dim=4, radius=1.0)),
     DOMD(problem=Problem(dim=4), exploration="thompson"),
     Uniform(problem=Problem(dim=4)),
 ]

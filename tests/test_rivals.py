@@ -173,7 +173,7 @@ def test_masters_schedule_has_its_activity_shares():
         0.039,
     ]
     np.testing.assert_allclose(shares(12), printed, atol=6e-4)
-    policy = MASTER.from_theory(Problem(dim=1, horizon=2**12), first_order=6)
+    policy = MASTER.from_theory(Problem(dim=1, radius=1.0, horizon=2**12), first_order=6)
     memory, rng, counts = policy.init(1), np.random.default_rng(3), np.zeros(7)
     for _ in range(1000):
         for tau in range(2**6):
@@ -186,7 +186,7 @@ def test_masters_schedule_has_its_activity_shares():
 @pytest.mark.parametrize("test", [1, 2])
 def test_masters_alarms_fire_on_a_stream_made_for_them(test):
     """With thresholds lowered to practical size: rewards above, or far below, the promise."""
-    problem = Problem(dim=1, horizon=64)
+    problem = Problem(dim=1, radius=1.0, horizon=64)
     tiny = {"threshold": 1e-5, "first_order": 4, "scale": 0.0 if test == 1 else 1.0}
     policy = MASTER.from_theory(problem, **tiny)
     memory, noise = policy.init(1), np.zeros((1, policy.noise_size))
@@ -202,7 +202,7 @@ def test_masters_alarms_fire_on_a_stream_made_for_them(test):
 
 
 def test_restart_forgets_exactly_at_its_period():
-    problem = Problem(dim=2)
+    problem = Problem(dim=2, radius=1.0)
     bandit = Bandit(RestartGLB(problem=problem, regularization=1.0, period=5))
     fresh = Bandit(RestartGLB(problem=problem, regularization=1.0, period=5))
     for t in range(1, 11):
@@ -219,7 +219,7 @@ def test_restart_forgets_exactly_at_its_period():
 
 @pytest.mark.parametrize(("windowed", "whole"), [(SWGLUCB, DGLUCB), (SCSWGLUCB, SCDGLUCB)])
 def test_sliding_window_is_a_refit_on_the_window(windowed, whole):
-    problem, (arms, luck) = Problem(dim=3, horizon=T), rounds(60, seed=4)
+    problem, (arms, luck) = Problem(dim=3, radius=1.0, horizon=T), rounds(60, seed=4)
     bandit = Bandit(windowed(problem=problem, regularization=1.0, window=7))
     for X, u in zip(arms, luck):
         bandit.update(X[0], float(u < 0.5))
@@ -267,7 +267,7 @@ def test_poisson_estimate_is_scikit_learns():
 @pytest.mark.parametrize("kind", [GLMUCB, SCDGLUCB, GLOC, LinUCB], ids=lambda k: k.__name__)
 def test_thompson_sampling_draws_from_the_curvature(kind):
     """Choices between two opposite arms follow the normal law of the sampled x'theta."""
-    problem = Problem(dim=2, horizon=T)
+    problem = Problem(dim=2, radius=1.0, horizon=T)
     more = {"discount": 0.99} if kind is SCDGLUCB else {}
     policy = kind(problem=problem, regularization=1.0, scale=0.5, exploration="thompson", **more)
     memory = policy.init(400)
@@ -330,7 +330,7 @@ def test_published_numbers_of_every_radius_and_tuning(column):
 
 @pytest.mark.parametrize("kind", [DGLUCB, SWGLUCB, SCDGLUCB, SCSWGLUCB, SCBPWWeightUCB, RestartGLB])
 def test_a_world_without_changes_has_a_limit_not_a_nan(kind):
-    policy = kind.from_theory(Problem(dim=2, horizon=100, change_points=0))
+    policy = kind.from_theory(Problem(dim=2, radius=1.0, horizon=100, change_points=0))
     if hasattr(policy, "discount"):
         assert policy.discount == pytest.approx(1 - 1 / 100)
     else:
@@ -342,7 +342,7 @@ def test_a_world_without_changes_has_a_limit_not_a_nan(kind):
     "kind", [BVDGLMUCB, GLBWeightUCB, SCBWeightUCB, LBWeightUCB, DLinUCB, SWLinUCB]
 )
 def test_a_world_without_drift_has_a_limit_not_a_nan(kind):
-    policy = kind.from_theory(Problem(dim=2, horizon=100, path_length=0.0))
+    policy = kind.from_theory(Problem(dim=2, radius=1.0, horizon=100, path_length=0.0))
     assert np.isfinite(Bandit(policy).scores(np.eye(2)).upper).all()
 
 
@@ -351,7 +351,9 @@ def test_a_world_without_drift_has_a_limit_not_a_nan(kind):
     "kind", [DGLUCB, SCDGLUCB, BVDGLMUCB, SCBWeightUCB, SCBPWWeightUCB, DLinUCB]
 )
 def test_every_discount_that_is_allowed_gives_numbers(kind, gamma):
-    policy = kind(problem=Problem(dim=2, horizon=50), regularization=1.0, discount=gamma)
+    policy = kind(
+        problem=Problem(dim=2, radius=1.0, horizon=50), regularization=1.0, discount=gamma
+    )
     bandit = Bandit(policy)
     for t in range(30):
         bandit.update([0.5, 0.5 * (-1) ** t], t % 2)
@@ -372,20 +374,20 @@ def test_every_discount_that_is_allowed_gives_numbers(kind, gamma):
 )
 def test_unusable_tuning_is_refused(kind, numbers, word):
     with pytest.raises(ValueError, match=word):
-        kind(problem=Problem(dim=2, horizon=50), regularization=1.0, **numbers)
+        kind(problem=Problem(dim=2, radius=1.0, horizon=50), regularization=1.0, **numbers)
 
 
 def test_missing_knowledge_is_named():
     with pytest.raises(ValueError, match="change_points"):
-        DGLUCB.from_theory(Problem(dim=2, horizon=100, path_length=1.0))
+        DGLUCB.from_theory(Problem(dim=2, radius=1.0, horizon=100, path_length=1.0))
     with pytest.raises(ValueError, match="path_length"):
-        SCBWeightUCB.from_theory(Problem(dim=2, horizon=100))
+        SCBWeightUCB.from_theory(Problem(dim=2, radius=1.0, horizon=100))
     with pytest.raises(ValueError, match="horizon"):
-        SCDGLUCB(problem=Problem(dim=2), regularization=1.0, discount=0.9)
+        SCDGLUCB(problem=Problem(dim=2, radius=1.0), regularization=1.0, discount=0.9)
 
 
 def test_time_uniform_radii_pay_for_every_round():
-    problem = Problem(dim=2, horizon=100)
+    problem = Problem(dim=2, radius=1.0, horizon=100)
     plain = DGLUCB(problem=problem, regularization=1.0, discount=0.9, delta=0.05)
     uniform = DGLUCB(
         problem=problem, regularization=1.0, discount=0.9, delta=0.05, time_uniform=True
@@ -396,7 +398,10 @@ def test_time_uniform_radii_pay_for_every_round():
 
 
 def test_memory_grows_where_it_is_said_to_grow():
-    problem, (arms, luck) = Problem(dim=3, horizon=T, change_points=1, path_length=1.0), rounds(100)
+    problem, (arms, luck) = (
+        Problem(dim=3, radius=1.0, horizon=T, change_points=1, path_length=1.0),
+        rounds(100),
+    )
     for kind, grows in ((DGLUCB, True), (SWGLUCB, False), (GLOC, False), (LinUCB, False)):
         bandit = Bandit(kind.from_theory(problem, **({"window": 20} if kind is SWGLUCB else {})))
         before = bandit.memory_bytes

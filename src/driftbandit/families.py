@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from driftbandit import validate
-from driftbandit.links import IDENTITY, LOG, LOGIT, Floats, Link, possible, tabulate
+from driftbandit.links import IDENTITY, LARGEST_EXPONENT, LOG, LOGIT, Floats, Link
 from driftbandit.recipe import Recipe
 
 
@@ -56,26 +56,24 @@ class Family(Recipe):
         return f"a {'whole number' if self.link.whole else 'number'} from {low:g} to {high:g}"
 
     def m(self, z: ArrayLike) -> Any:
-        """Cumulant m(z)."""
-        return self._values(0, z)
+        """Cumulant m(z), finite and accurate for every float, as all that follows."""
+        raise NotImplementedError
 
     def mu(self, z: ArrayLike) -> Any:
         """Mean reward mu(z)."""
-        return self._values(1, z)
+        raise NotImplementedError
 
     def dmu(self, z: ArrayLike) -> Any:
         """Slope mu'(z)."""
-        return self._values(2, z)
+        raise NotImplementedError
 
     def d2mu(self, z: ArrayLike) -> Any:
         """Second derivative mu''(z)."""
-        return self._values(3, z)
+        raise NotImplementedError
 
-    def _values(self, order: int, z: ArrayLike) -> Any:
-        flat = np.asarray(z, dtype=float)
-        out = np.empty(flat.size)
-        tabulate(order, self.link, flat.ravel(), out)
-        return out.reshape(flat.shape)[()]
+    def mu_dmu(self, z: Floats) -> tuple[Floats, Floats]:
+        """mu(z) and mu'(z), which maximum likelihood needs together."""
+        return self.mu(z), self.dmu(z)
 
     def k_mu(self, S: float) -> float:
         """Largest slope on [-S, S]."""
@@ -87,7 +85,8 @@ class Family(Recipe):
 
     def contains(self, r: float) -> bool:
         """Whether r is a possible reward."""
-        return bool(possible(self.link, float(r)))
+        r, link = float(r), self.link
+        return link.low <= r <= link.high and (not link.whole or r.is_integer())
 
     def draw(self, z: ArrayLike, u: ArrayLike) -> Floats:
         """Rewards at natural parameters z: the quantile of the uniform numbers u in [0, 1).
@@ -97,19 +96,31 @@ class Family(Recipe):
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class Bernoulli(Family):
-    """Rewards 0 or 1, mu(z) = 1/(1 + e^-z).
+class _Logistic:
+    """mu(z) = trials/(1 + e^-z), written with e^-|z|, which never overflows."""
 
-    >>> Bernoulli().mu(0.0)
-    np.float64(0.5)
-    """
+    code: ClassVar[int] = LOGIT
+    trials: Any
 
-    code = LOGIT
+    def m(self, z: ArrayLike) -> Any:
+        z = np.asarray(z, dtype=float)
+        return self.trials * (np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z))))
 
-    @property
-    def R(self) -> float:
-        return 1.0
+    def mu(self, z: ArrayLike) -> Any:
+        z = np.asarray(z, dtype=float)
+        return self.trials * (np.exp(np.minimum(z, 0.0)) / (1.0 + np.exp(-np.abs(z))))
+
+    def dmu(self, z: ArrayLike) -> Any:
+        e = np.exp(-np.abs(np.asarray(z, dtype=float)))
+        return self.trials * (e / ((1.0 + e) * (1.0 + e)))
+
+    def d2mu(self, z: ArrayLike) -> Any:
+        return -self.dmu(z) * np.tanh(0.5 * np.asarray(z, dtype=float))
+
+    def mu_dmu(self, z: Floats) -> tuple[Floats, Floats]:
+        e = np.exp(-np.abs(z))
+        share = 1.0 / (1.0 + e)
+        return self.trials * (np.exp(np.minimum(z, 0.0)) * share), self.trials * (e * share * share)
 
     def k_mu(self, S: float) -> float:
         return float(self.dmu(0.0))
@@ -117,17 +128,28 @@ class Bernoulli(Family):
     def c_mu(self, S: float) -> float:
         return float(self.dmu(S))
 
+
+@dataclass(frozen=True)
+class Bernoulli(_Logistic, Family):
+    """Rewards 0 or 1, mu(z) = 1/(1 + e^-z).
+
+    >>> Bernoulli().mu(0.0)
+    np.float64(0.5)
+    """
+
+    @property
+    def R(self) -> float:
+        return 1.0
+
     def draw(self, z: ArrayLike, u: ArrayLike) -> Floats:
         return (np.asarray(u) > 1.0 - self.mu(z)).astype(float)
 
 
 @dataclass(frozen=True)
-class Binomial(Family):
+class Binomial(_Logistic, Family):
     """Counts 0..trials, mu(z) = trials/(1 + e^-z)."""
 
     trials: int = 1
-
-    code = LOGIT
 
     def __post_init__(self) -> None:
         self._set(trials=validate.count("trials", self.trials, "tries behind one reward"))
@@ -135,12 +157,6 @@ class Binomial(Family):
     @property
     def R(self) -> float:
         return float(self.trials)
-
-    def k_mu(self, S: float) -> float:
-        return float(self.dmu(0.0))
-
-    def c_mu(self, S: float) -> float:
-        return float(self.dmu(S))
 
     def draw(self, z: ArrayLike, u: ArrayLike) -> Floats:
         from scipy import special  # a quarter of a second that deciding and learning never need
@@ -182,6 +198,19 @@ class Gaussian(Family):
     def link(self) -> Link:
         return Link(self.code, 1.0, self.g, -self.bound, self.bound, False)
 
+    def m(self, z: ArrayLike) -> Any:
+        z = np.asarray(z, dtype=float)
+        return 0.5 * z * z
+
+    def mu(self, z: ArrayLike) -> Any:
+        return np.array(z, dtype=float)[()]
+
+    def dmu(self, z: ArrayLike) -> Any:
+        return np.ones(np.shape(z))[()]
+
+    def d2mu(self, z: ArrayLike) -> Any:
+        return np.zeros(np.shape(z))[()]
+
     def k_mu(self, S: float) -> float:
         return 1.0
 
@@ -202,25 +231,32 @@ class Poisson(Family):
     |mu''| = mu', so the self-concordance constant is 1 and the bound enters only the noise terms.
     """
 
-    bound: int
+    bound: int = None  # type: ignore[assignment]  # there is no default: see __post_init__
 
     code = LOG
 
     def __post_init__(self) -> None:
-        self._set(bound=validate.count("bound", self.bound, "largest count a reward can be"))
+        meaning = "the largest count a reward can be"
+        if self.bound is None:
+            raise ValueError(f"Poisson needs bound, {meaning}: Poisson(bound=50)")
+        self._set(bound=validate.count("bound", self.bound, meaning))
 
     @property
     def R(self) -> float:
         return float(self.bound)
 
     @property
-    def range(self) -> float:
-        """Largest less smallest reward: R for rewards in [0, R], twice the bound for Gaussian."""
-        return self.link.high - self.link.low
-
-    @property
     def self_concordance(self) -> float:
         return 1.0
+
+    def mu(self, z: ArrayLike) -> Any:
+        return np.exp(np.minimum(np.asarray(z, dtype=float), LARGEST_EXPONENT))
+
+    m = dmu = d2mu = mu
+
+    def mu_dmu(self, z: Floats) -> tuple[Floats, Floats]:
+        e = self.mu(z)
+        return e, e
 
     def k_mu(self, S: float) -> float:
         return float(self.dmu(S))

@@ -1,23 +1,22 @@
 """Penalised maximum likelihood over a stored history, and projections of its estimate.
 
-The history of a learner is X (capacity, d) and r (capacity,), of which the first `size` rows
-count; row s has the weight gamma^(size-1-s), newest 1. Everything here revisits all of it:
+    g(theta) = sum_s w_s mu(x_s'theta) x_s + ridge theta,     J = dg/dtheta,
 
-    g(theta) = sum_s w_s mu(x_s'theta) x_s + ridge theta,     J = its derivative
+with w_s = gamma^(size-1-s) over the rounds s of one learner, newest 1. Everything here revisits all
+of them.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.compiled import borrow, kernel
-from driftbandit.linalg import dot, factor, solve
-from driftbandit.links import Link, d2mu, m, mu_dmu
-from driftbandit.projection import project_ball
+from driftbandit.families import Family
 
 Floats = NDArray[np.float64]
 
@@ -27,175 +26,144 @@ TOLERANCE = 1e-10  # error of an estimate that counts as exact: the square of th
 class Data(NamedTuple):
     """What one estimate is computed from."""
 
-    link: Link
-    X: Floats  # (capacity, d)
-    r: Floats  # (capacity,)
-    size: int
-    gamma: float
+    family: Family
+    X: Floats  # (d, size)  contexts as columns, so that every operation runs along memory
+    r: Floats  # (size,)
+    w: Floats  # (size,)
     ridge: float
 
 
-@kernel
-def score_map(data: Data, theta: Floats, G: Floats, J: Floats) -> None:
-    """G = g(theta) and J = dg/dtheta, in one pass over the history.
-
-    Four rows at a time, newest first, so that G and J are written once for four; rows that do not
-    exist have weight 0.
-    """
-    d, w, gamma, X = theta.size, 1.0, data.gamma, borrow(data.X)
-    G[:] = 0.0
-    J[:] = 0.0
-    for a in range(data.size - 1, -1, -4):
-        b, c, e = max(a - 1, 0), max(a - 2, 0), max(a - 3, 0)
-        wb = w * gamma if a >= 1 else 0.0
-        wc = wb * gamma if a >= 2 else 0.0
-        we = wc * gamma if a >= 3 else 0.0
-        za = zb = zc = ze = 0.0
-        for j in range(d):
-            th = theta[j]
-            za, zb, zc, ze = (
-                za + th * X[a, j],
-                zb + th * X[b, j],
-                zc + th * X[c, j],
-                ze + th * X[e, j],
-            )
-        ma, sa = mu_dmu(data.link, za)
-        mb, sb = mu_dmu(data.link, zb)
-        mc, sc = mu_dmu(data.link, zc)
-        me, se = mu_dmu(data.link, ze)
-        ma, mb, mc, me = w * ma, wb * mb, wc * mc, we * me
-        sa, sb, sc, se = w * sa, wb * sb, wc * sc, we * se
-        for j in range(d):
-            xa, xb, xc, xe = X[a, j], X[b, j], X[c, j], X[e, j]
-            G[j] += (ma * xa + mb * xb) + (mc * xc + me * xe)
-            xa, xb, xc, xe = sa * xa, sb * xb, sc * xc, se * xe
-            for k in range(j + 1):
-                J[j, k] += (xa * X[a, k] + xb * X[b, k]) + (xc * X[c, k] + xe * X[e, k])
-        w = we * gamma
-    for j in range(d):
-        G[j] += data.ridge * theta[j]
-        J[j, j] += data.ridge
-        for k in range(j):
-            J[k, j] = J[j, k]
+def weights(gamma: float, size: int, capacity: int) -> Floats:
+    """gamma^(size-1), ..., gamma, 1; computed once for as many rounds as there is room for."""
+    return _powers(gamma, capacity)[capacity - size :]
 
 
-@kernel
+@lru_cache(maxsize=32)
+def _powers(gamma: float, n: int) -> Floats:
+    factors = np.full(n, gamma)
+    factors[0] = 1.0
+    return np.ascontiguousarray(np.cumprod(factors)[::-1])  # a product gives all n the same bits
+
+
+def score_map(data: Data, theta: Floats) -> tuple[Floats, Floats]:
+    """g(theta) (d,) and its derivative J = sum_s w_s mu'(x_s'theta) x_s x_s' + ridge I (d, d)."""
+    X, w = data.X, data.w
+    mean, slope = data.family.mu_dmu(theta @ X)
+    J = (X * (w * slope)) @ X.T
+    J.flat[:: len(J) + 1] += data.ridge
+    return X @ (w * mean) + data.ridge * theta, J
+
+
 def loss(data: Data, theta: Floats) -> float:
     """sum_s w_s (m(z_s) - r_s z_s) + ridge/2 ||theta||^2, whose gradient is g(theta) - b."""
-    total, w = 0.5 * data.ridge * dot(theta, theta), 1.0
-    for s in range(data.size - 1, -1, -1):
-        z = dot(data.X[s], theta)
-        total += w * (m(data.link, z) - data.r[s] * z)
-        w *= data.gamma
-    return total
+    z = theta @ data.X
+    with np.errstate(over="ignore"):  # of e^z, after too long a step
+        misfit = data.w @ (data.family.m(z) - data.r * z)
+    return float(misfit + 0.5 * data.ridge * (theta @ theta))
 
 
-@kernel
-def fit(data: Data, b: Floats, theta: Floats) -> None:
+def fit(data: Data, b: Floats, theta: Floats) -> Floats:
     """Solve g(theta) = b = sum_s w_s r_s x_s by damped Newton steps from the theta given.
 
     Near the solution the error after a step is the square of the decrement before it, so a step
-    whose decrement is below 1e-5 is the last. Far from it a step is halved until the loss falls.
+    whose decrement is below 1e-5 is the last.
     """
-    d = theta.size
-    G, J, F, step = np.empty(d), np.empty((d, d)), np.empty((d, d)), np.empty(d)
     for _ in range(100):
-        score_map(data, theta, G, J)
-        for j in range(d):
-            G[j] = b[j] - G[j]
-        factor(J, F)
-        solve(F, G, step)
-        decrement = math.sqrt(max(0.0, dot(G, step)))
-        if decrement > 0.3:
-            before = loss(data, theta)
-            while loss(data, theta + step) > before - 1e-4 * dot(G, step) and dot(G, step) > 1e-14:
-                step *= 0.5
-        theta += step
-        if decrement < math.sqrt(TOLERANCE):
-            return
+        G, J = score_map(data, theta)
+        step = np.linalg.solve(J, b - G)
+        gain = (b - G) @ step  # the decrement's square
+        if gain > 0.3**2:
+            step = damped(data, theta, step, gain)
+        theta = theta + step
+        if gain < TOLERANCE:
+            break
+    return theta
 
 
-class Goal(NamedTuple):
-    """What a projection minimises over the ball: half the square of ||u|| in some metric, where
-    u = g(v) - target, less the best correction e of norm ||e||_{Vt^-1} <= beta where beta > 0."""
-
-    target: Floats  # (d,)
-    variable: bool  # the metric is J(v)^-1, not `metric`
-    metric: Floats  # (d, d)
-    beta: float
-    root: Floats  # (d, d) lower, root root' = Vt
+def damped(data: Data, theta: Floats, step: Floats, gain: float) -> Floats:
+    """The step halved until the loss falls by 1e-4 of what its slope promises."""
+    before = loss(data, theta)
+    while gain > 1e-14 and loss(data, theta + step) > before - 1e-4 * gain:
+        step, gain = 0.5 * step, 0.5 * gain
+    return step
 
 
-@kernel
-def fixed_goal(target: Floats, Q: Floats) -> Goal:
+def project_ball(A: Floats, zeta: Floats, S: float) -> Floats:
+    """argmin (v - zeta)' A (v - zeta) over ||v|| <= S, for zeta (d,) and positive definite A (d, d).
+
+    Outside the ball it is v(nu) = (A + nu I)^-1 A zeta with the nu at which ||v(nu)|| = S. In the
+    eigenvectors of A that is a division. Newton's method on 1/S - 1/||v(nu)|| climbs to it from
+    nu = 0 without overshooting (More and Sorensen 1983).
+    """
+    if zeta @ zeta <= S * S:
+        return zeta
+    a, U = np.linalg.eigh(A)
+    a = np.maximum(a, 1e-16 * a[-1])  # none is negative but for rounding
+    nu, free = 0.0, zeta @ U
+    v, size = free, math.sqrt(free @ free)
+    for _ in range(100):
+        step = size**2 / (v @ (v / (a + nu))) * (size - S) / S
+        if size <= S * (1.0 + 1e-14) or nu + step <= nu:  # rounding leaves no more to gain
+            break
+        nu += step
+        v = free * (a / (a + nu))
+        size = math.sqrt(v @ v)
+    inside = U @ v
+    return inside * min(1.0, S / math.sqrt(inside @ inside) * (1.0 - 2.0**-50))
+
+
+# What a projection minimises over the ball: half the square of a norm of u = g(v) - target. A goal
+# takes v and returns that, its gradient, and its Gauss-Newton matrix.
+Goal = Callable[[Floats], tuple[float, Floats, Floats]]
+
+
+def fixed_goal(data: Data, target: Floats, Q: Floats) -> Goal:
     """||g(v) - target||_{Q^-1} (Filippi et al. 2010)."""
-    return Goal(target, False, np.ascontiguousarray(np.linalg.inv(Q)), 0.0, Q)
+    metric = np.linalg.inv(Q)
+
+    def goal(v: Floats) -> tuple[float, Floats, Floats]:
+        G, J = score_map(data, v)
+        return _in_metric(metric, G - target, J)
+
+    return goal
 
 
-@kernel
-def variable_goal(target: Floats, V: Floats) -> Goal:
-    """||g(v) - target||_{J(v)^-1} (Wang, Zhao and Zhou 2023)."""
-    return Goal(target, True, V, 0.0, V)
+def variable_goal(data: Data, target: Floats) -> Goal:
+    """||g(v) - target||_{J(v)^-1} (Wang, Zhao and Zhou 2023); as the metric moves with v, the
+    gradient is u - 1/2 sum_s w_s mu''(x_s'v) (x_s'q)^2 x_s, q = J^-1 u."""
+
+    def goal(v: Floats) -> tuple[float, Floats, Floats]:
+        G, J = score_map(data, v)
+        u = G - target
+        q = np.linalg.solve(J, u)
+        bend = data.w * data.family.d2mu(v @ data.X) * (q @ data.X) ** 2
+        return 0.5 * float(u @ q), u - 0.5 * (data.X @ bend), J
+
+    return goal
 
 
-@kernel
-def bvd_goal(target: Floats, V: Floats, Vt: Floats, beta: float) -> Goal:
-    """||g(v) + e - target||_{V^-2} with ||e||_{Vt^-1} <= beta (Faury et al. 2021)."""
-    inverse = np.linalg.inv(V)
-    root = np.ascontiguousarray(np.linalg.cholesky(Vt))
-    return Goal(target, False, np.ascontiguousarray(inverse @ inverse), beta, root)
+def bvd_goal(data: Data, target: Floats, V: Floats, Vt: Floats, beta: float) -> Goal:
+    """||g(v) + e - target||_{V^-2} with the best e of norm ||e||_{Vt^-1} <= beta, which is
+    beta root eta, Vt = root root', ||eta|| <= 1: one ball projection (Faury et al. 2021)."""
+    inverse, root = np.linalg.inv(V), np.linalg.cholesky(Vt)
+    metric = inverse @ inverse
+    A = beta**2 * (root.T @ metric @ root)
+
+    def goal(v: Floats) -> tuple[float, Floats, Floats]:
+        G, J = score_map(data, v)
+        u = G - target
+        eta = project_ball(A, np.linalg.solve(root, u) / -beta, 1.0)
+        return _in_metric(metric, u + beta * (root @ eta), J)
+
+    return goal
 
 
-@kernel
-def assess(data: Data, goal: Goal, v: Floats) -> tuple[float, Floats, Floats]:
-    """The goal at v, its gradient, and its Gauss-Newton matrix."""
-    d = v.size
-    u, J = np.empty(d), np.empty((d, d))
-    score_map(data, v, u, J)
-    u -= goal.target
-    if goal.variable:
-        q = solved(J, u)
-        return 0.5 * dot(u, q), bent(data, v, q, u), J
-    if goal.beta > 0.0:
-        u = unabsorbed(goal, u)
-    pull = goal.metric @ u
-    return 0.5 * dot(u, pull), J @ pull, np.ascontiguousarray(J @ goal.metric @ J)
+def _in_metric(metric: Floats, u: Floats, J: Floats) -> tuple[float, Floats, Floats]:
+    pull = metric @ u
+    return 0.5 * float(u @ pull), J @ pull, J @ metric @ J
 
 
-@kernel
-def solved(A: Floats, b: Floats) -> Floats:
-    """A^-1 b."""
-    F, u = np.empty(A.shape), np.empty(b.size)
-    factor(A, F)
-    solve(F, b, u)
-    return u
-
-
-@kernel
-def bent(data: Data, v: Floats, q: Floats, u: Floats) -> Floats:
-    """u - 1/2 sum_s w_s mu''(x_s'v) (x_s'q)^2 x_s: the gradient where the metric moves with v."""
-    slope, w = u.copy(), 1.0
-    for s in range(data.size - 1, -1, -1):
-        x = data.X[s]
-        pull = 0.5 * w * d2mu(data.link, dot(x, v)) * dot(x, q) ** 2
-        for j in range(v.size):
-            slope[j] -= pull * x[j]
-        w *= data.gamma
-    return slope
-
-
-@kernel
-def unabsorbed(goal: Goal, u: Floats) -> Floats:
-    """u + e with the best correction e = beta root eta, ||eta|| <= 1: one ball projection."""
-    across = np.ascontiguousarray(goal.root.T)
-    A = goal.beta * goal.beta * (across @ goal.metric @ goal.root)
-    aim: Floats = np.linalg.solve(goal.root, u) / -goal.beta  # type: ignore[assignment]
-    eta = project_ball(A, aim, 1.0)
-    return u + goal.beta * (goal.root @ eta)
-
-
-@kernel
-def project(data: Data, goal: Goal, start: Floats, S: float) -> Floats:
+def project(goal: Goal, start: Floats, S: float) -> Floats:
     """argmin of the goal over ||v|| <= S by projected Gauss-Newton steps from `start`, made to
     have norm S.
 
@@ -203,24 +171,20 @@ def project(data: Data, goal: Goal, start: Floats, S: float) -> Floats:
     the goal's own matrix. A step is halved until the goal falls. The end is reached when the step
     promises, or brings, less than rounding.
     """
-    v: Floats = start * (S / math.sqrt(dot(start, start)))
-    value, slope, matrix = assess(data, goal, v)
+    v = start * (S / math.sqrt(start @ start))
+    value, slope, matrix = goal(v)
     for _ in range(300):
-        free: Floats = v - solved(matrix, slope)
-        aim = project_ball(matrix, free, S) - v
-        if -dot(slope, aim) <= 1e-13 * value:
-            return v
+        aim = project_ball(matrix, v - np.linalg.solve(matrix, slope), S) - v
+        if -(slope @ aim) <= 1e-13 * value:
+            break
         share, before = 1.0, value
-        trial, slope_there, matrix_there = v, slope, matrix
-        while share > 1e-8:
-            trial = v + share * aim
-            value, slope_there, matrix_there = assess(data, goal, trial)
-            if value < before:
-                break
+        there = goal(v + aim)
+        while not there[0] < before and share > 2e-8:
             share *= 0.5
-        if not value < before:
-            return v
-        v, slope, matrix = trial, slope_there, matrix_there
+            there = goal(v + share * aim)
+        if not there[0] < before:
+            break
+        v, (value, slope, matrix) = v + share * aim, there
         if before - value <= 1e-14 * before:
-            return v
+            break
     return v

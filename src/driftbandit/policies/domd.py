@@ -254,9 +254,9 @@ class DOMD(Policy):
     def deviation(self, memory: Memory, arms: Floats) -> Floats:
         """||x||_{H^-1}, widened by sqrt(eta/2): a step of eta > 2 overreacts to every reward."""
         arms = self._arms(memory, arms)
-        link, step = self.problem.family.link, self._params.eta
+        family, step = self.problem.family, self._params.eta
         width = np.full(len(memory.t), math.sqrt(max(1.0, step / 2.0)))
-        return index_scores(link, True, memory.theta, memory.H, width, arms).bonus
+        return index_scores(family, True, memory.theta, memory.H, width, arms).bonus
 
     def forget(self, memory: Memory, steps: float) -> Memory:
         for H in memory.H:

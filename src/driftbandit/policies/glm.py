@@ -159,6 +159,7 @@ class _SelfConcordant(_RussacConvention):
     """No projection: a wide radius when the estimate is outside the ball, Remark 1's inside."""
 
     problem: Problem
+    _S: float
 
     @property
     def ridge(self) -> float:
@@ -171,7 +172,7 @@ class _SelfConcordant(_RussacConvention):
         return problem.dim * math.log(max(T, 2.0))
 
     def inside(self, memory: History) -> Any:
-        return np.linalg.norm(memory.mle, axis=1) <= self.problem.ball
+        return np.linalg.norm(memory.mle, axis=1) <= self._S
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from driftbandit.compiled import direct, kernel
-from driftbandit.linalg import add_outer, dot, factor, put, solve
-from driftbandit.links import Link, mu
+from driftbandit.mle import project_ball
 from driftbandit.policies.index import IndexPolicy
 from driftbandit.policies.policy import Floats, Ints
-from driftbandit.projection import project_ball
 from driftbandit.theory import rivals
 
 
@@ -26,33 +23,6 @@ class Online(NamedTuple):
     zz: Floats  # (n,)       sum of z_s^2
     B: Floats  # (n,)       regret of the online learner, bounded
     t: Ints  # (n,)       rounds seen
-
-
-@kernel
-def learn(link: Link, c: float, S: float, s: Online, i: int, x: Floats, r: float) -> None:
-    """One online Newton step; z is predicted before it, norms are taken after x entered H."""
-    V, newton = s.H[i], s.newton[i]
-    z = dot(x, newton)
-    slope = mu(link, z) - r
-    add_outer(V, 1.0, x)
-    F, u = np.empty(V.shape), np.empty(x.size)
-    factor(V, F)
-    solve(F, x, u)
-    s.B[i] += slope * slope * dot(x, u) / (2.0 * c)
-    s.q[i] += z * x
-    s.zz[i] += z * z
-    solve(F, s.q[i], s.theta[i])
-    put(project_ball(V, newton - (slope / c) * u, S), newton)
-    s.t[i] += 1
-
-
-@kernel
-def learn_all(link: Link, c: float, S: float, s: Online, x: Floats, r: Floats) -> None:
-    for i in range(len(s.t)):
-        learn(link, c, S, s, i, x[i], r[i])
-
-
-_learn_all = direct(learn_all)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +51,18 @@ class GLOC(IndexPolicy):
         return np.asarray(self.scale * width)
 
     def update(self, memory: Online, x: Floats, r: Floats, noise: Floats | None = None) -> Online:
+        """One online Newton step; z is predicted before it, norms are taken after x entered H."""
         x, r = self._played(memory, x, r)
-        problem = self.problem
-        _learn_all(problem.family.link, problem.c_mu, problem.ball, memory, x, r)
-        return memory
+        s, c, S = memory, self.problem.c_mu, self._S
+        z = np.einsum("nd,nd->n", x, s.newton)
+        slope = self.problem.family.mu(z) - r
+        s.H[:] += x[:, :, None] * x[:, None, :]
+        s.q[:] += z[:, None] * x
+        s.zz[:] += z * z
+        solved = np.linalg.solve(s.H, np.stack([x, s.q], axis=2))
+        u, s.theta[:] = solved[:, :, 0], solved[:, :, 1]
+        s.B[:] += slope * slope * np.einsum("nd,nd->n", x, u) / (2.0 * c)
+        free = s.newton - (slope / c)[:, None] * u
+        s.newton[:] = [project_ball(H, zeta, S) for H, zeta in zip(s.H, free)]
+        s.t[:] += 1
+        return s

@@ -9,9 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.compiled import direct, kernel
-from driftbandit.linalg import dot, factor, inverse_norm, whiten
-from driftbandit.links import Link, mu
+from driftbandit.families import Family
 from driftbandit.policies.policy import Floats, Ints, Policy, Scores
 from driftbandit.problem import Problem
 
@@ -24,62 +22,31 @@ def check_exploration(exploration: str) -> None:
         raise ValueError(f"exploration must be one of {EXPLORATIONS}, got {exploration!r}")
 
 
-@kernel
-def score_all(
-    link: Link,
-    linear: bool,
-    theta: Floats,
-    H: Floats,
-    width: Floats,
-    arms: Floats,
-    mean: Floats,
-    bonus: Floats,
-) -> None:
-    F, y = np.empty(H.shape[1:]), np.empty(H.shape[1])
-    for i in range(len(theta)):
-        factor(H[i], F)
-        for a in range(arms.shape[1]):
-            z = dot(arms[i, a], theta[i])
-            mean[i, a] = z if linear else mu(link, z)
-            bonus[i, a] = width[i] * inverse_norm(F, arms[i, a], y)
-
-
-@kernel
-def sample_all(theta: Floats, H: Floats, width: Floats, noise: Floats, out: Floats) -> None:
-    """out = theta + width W'noise with W'W = H^-1: a draw from N(theta, width^2 H^-1)."""
-    d = theta.shape[1]
-    F, W = np.empty((d, d)), np.zeros((d, d))
-    for i in range(len(theta)):
-        factor(H[i], F)
-        whiten(F, W)
-        for k in range(d):
-            total = 0.0
-            for j in range(k, d):
-                total += W[j, k] * noise[i, j]
-            out[i, k] = theta[i, k] + width[i] * total
-
-
-_score_all, _sample_all = direct(score_all), direct(sample_all)
+def whitener(H: Floats) -> Floats:
+    """W (n, d, d), the inverse of the lower Cholesky factor of H: W'W = H^-1."""
+    return np.linalg.inv(np.linalg.cholesky(H))
 
 
 def index_scores(
-    link: Link, linear: bool, theta: Floats, H: Floats, width: Floats, arms: Floats
+    family: Family, linear: bool, theta: Floats, H: Floats, width: Floats, arms: Floats
 ) -> Scores:
     """mu(x'theta), or x'theta if `linear`, and width ||x||_{H^-1}, for arms (n, N, d)."""
-    mean, bonus = np.empty(arms.shape[:2]), np.empty(arms.shape[:2])
-    _score_all(link, linear, theta, H, np.array(width, dtype=float), arms, mean, bonus)
+    z = (arms @ theta[:, :, None])[:, :, 0]
+    mean = z if linear else family.mu(z)
+    white = arms @ np.swapaxes(whitener(H), 1, 2)
+    bonus = np.asarray(width)[:, None] * np.linalg.norm(white, axis=2)
     return Scores(mean, bonus, mean + bonus)
 
 
 def thompson(theta: Floats, H: Floats, width: Floats, arms: Floats, noise: Floats | None) -> Ints:
-    """The best arm of one draw from N(theta, width^2 H^-1) per learner."""
+    """The best arm of one draw from N(theta, width^2 H^-1) per learner: theta + width W'noise."""
     if noise is None:
         raise ValueError(
             "Thompson sampling draws from noise: pass standard normals of shape (n, d)"
         )
-    draw = np.empty_like(theta)
-    _sample_all(theta, H, np.array(width, dtype=float), np.ascontiguousarray(noise), draw)
-    return np.asarray(np.argmax(np.einsum("nad,nd->na", arms, draw), axis=1))
+    spread = (noise[:, None, :] @ whitener(H))[:, 0]
+    draw = theta + np.asarray(width)[:, None] * spread
+    return np.asarray(np.argmax((arms @ draw[:, :, None])[:, :, 0], axis=1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +68,12 @@ class IndexPolicy(Policy):
     exploration: str = "ucb"
 
     linear: ClassVar[bool] = False  # the index is on the linear scale, not on that of rewards
+
+    @classmethod
+    def _check_problem(cls, problem: Any) -> None:
+        """Also that the radius is known: every formula of a rival contains S."""
+        super()._check_problem(problem)
+        problem.known("radius", cls.__name__)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -131,6 +104,11 @@ class IndexPolicy(Policy):
         return self.problem.known("horizon", self.name)
 
     @property
+    def _S(self) -> float:
+        """Radius of the ball that theta is in."""
+        return self.problem.known("radius", self.name)
+
+    @property
     def _delta(self) -> float:
         return self.delta / self._horizon() if self.time_uniform else self.delta
 
@@ -148,8 +126,8 @@ class IndexPolicy(Policy):
 
     def scores(self, memory: Any, arms: Floats) -> Scores:
         arms = self._arms(memory, arms)
-        link, width = self.problem.family.link, self.width(memory)
-        return index_scores(link, self.linear, memory.theta, memory.H, width, arms)
+        family, width = self.problem.family, self.width(memory)
+        return index_scores(family, self.linear, memory.theta, memory.H, width, arms)
 
     def choose(self, memory: Any, arms: Floats, noise: Floats | None = None) -> Ints:
         if self.exploration == "thompson":

@@ -16,11 +16,18 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from driftbandit.compiled import direct, kernel
-from driftbandit.linalg import add, add_outer, dot, factor, put, put_all, put_identity, solve
-from driftbandit.links import Link
-from driftbandit.mle import Data, bvd_goal, fit, fixed_goal, project, score_map, variable_goal
+from driftbandit.mle import (
+    Data,
+    bvd_goal,
+    fit,
+    fixed_goal,
+    project,
+    score_map,
+    variable_goal,
+    weights,
+)
 from driftbandit.policies.index import IndexPolicy
+from driftbandit.policies.linear import absorb, slide, store
 from driftbandit.policies.policy import Floats, Ints
 
 NONE, FIXED_V, FIXED_VT, VARIABLE, BVD = range(5)
@@ -39,115 +46,6 @@ class History(NamedTuple):
     theta: Floats  # (n, d)            the estimate in the ball, where the rival projects
     H: Floats  # (n, d, d)         metric of the bonus
     t: Ints  # (n,)              rounds seen
-
-
-class Rule(NamedTuple):
-    """The recipe as compiled code needs it; 0 stands for no window and no restarts."""
-
-    link: Link
-    gamma: float
-    window: int
-    period: int
-    ridge: float
-    reg: float
-    projection: int
-    local: bool  # the bonus metric is the curvature at theta, not V
-    S: float
-
-
-@kernel
-def remember(p: Rule, s: History, i: int, x: Floats, r: float) -> None:
-    """Append (x, r), age the designs, drop what falls out of the window."""
-    V, Vt, b, gamma = s.V[i], s.Vt[i], s.b[i], p.gamma
-    full = p.window > 0 and s.size[i] == p.window
-    slot = s.t[i] % p.window if p.window > 0 else s.size[i]
-    if full:
-        add_outer(V, -1.0, s.X[i, slot])
-        add(-s.r[i, slot], s.X[i, slot], b)
-    for j in range(x.size):
-        V[j] *= gamma
-        Vt[j] *= gamma * gamma
-        V[j, j] += (1.0 - gamma) * p.reg
-        Vt[j, j] += (1.0 - gamma * gamma) * p.reg
-        b[j] = gamma * b[j] + r * x[j]
-    add_outer(V, 1.0, x)
-    add_outer(Vt, 1.0, x)
-    put(x, s.X[i, slot])
-    s.r[i, slot] = r
-    s.size[i] += 0 if full else 1
-    s.t[i] += 1
-    if full and slot == p.window - 1:
-        recount(p, s, i)
-
-
-@kernel
-def recount(p: Rule, s: History, i: int) -> None:
-    """V and b of the window from scratch, against the rounding of many subtractions."""
-    V, b = s.V[i], s.b[i]
-    put_identity(p.reg, V)
-    b[:] = 0.0
-    for k in range(p.window):
-        add_outer(V, 1.0, s.X[i, k])
-        add(s.r[i, k], s.X[i, k], b)
-
-
-@kernel
-def restart(p: Rule, s: History, i: int) -> None:
-    """Forget everything but the number of rounds."""
-    s.size[i] = 0
-    s.b[i] = 0.0
-    s.mle[i] = 0.0
-    s.theta[i] = 0.0
-    for matrix in (s.V[i], s.Vt[i], s.H[i]):
-        put_identity(p.reg, matrix)
-
-
-@kernel
-def estimate(p: Rule, s: History, i: int, beta: float) -> None:
-    """Fit, project where the rival does, and set the metric of the bonus."""
-    data = Data(p.link, s.X[i], s.r[i], s.size[i], p.gamma, p.ridge)
-    was = s.theta[i].copy()
-    fit(data, s.b[i], s.mle[i])
-    put(s.mle[i], s.theta[i])
-    if p.projection != NONE and dot(s.mle[i], s.mle[i]) > p.S * p.S:
-        if p.projection == VARIABLE:
-            goal = variable_goal(s.b[i], s.V[i])
-        else:
-            goal = fixed_goal(s.b[i], s.V[i] if p.projection == FIXED_V else s.Vt[i])
-        warm = dot(was, was) > 0.99 * p.S * p.S and dot(was, s.mle[i]) > 0.0
-        put(project(data, goal, was if warm else s.mle[i], p.S), s.theta[i])
-        if p.projection == BVD and unexplained(data, s.b[i], s.Vt[i], s.theta[i]) > beta * beta:
-            goal = bvd_goal(s.b[i], s.V[i], s.Vt[i], beta)
-            put(project(data, goal, s.theta[i], p.S), s.theta[i])
-    put_all(s.V[i], s.H[i])
-    if p.local:
-        score_map(data, s.theta[i], np.empty(s.b.shape[1]), s.H[i])
-        s.H[i] /= p.link.g
-
-
-@kernel
-def unexplained(data: Data, b: Floats, Q: Floats, v: Floats) -> float:
-    """||g(v) - b||^2_{Q^-1}."""
-    u, J = np.empty(v.size), np.empty(Q.shape)
-    score_map(data, v, u, J)
-    u -= b
-    F, y = np.empty(Q.shape), np.empty(v.size)
-    factor(Q, F)
-    solve(F, u, y)
-    return dot(u, y)
-
-
-@kernel
-def learn_all(p: Rule, s: History, x: Floats, r: Floats, beta: Floats) -> None:
-    for i in range(len(s.t)):
-        remember(p, s, i, x[i], r[i])
-        if p.period > 0 and s.size[i] >= p.period:
-            restart(p, s, i)
-        else:
-            estimate(p, s, i, beta[i])
-
-
-_learn_all = direct(learn_all)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,19 +69,27 @@ class Likelihood(IndexPolicy):
         return self.ridge / self.problem.c_mu
 
     @cached_property
-    def _rule(self) -> Rule:
-        problem, L = self.problem, self.problem.context_norm
-        return Rule(
-            link=problem.family.link,
-            gamma=float(getattr(self, "discount", 1.0)),
-            window=int(getattr(self, "window", 0)),
-            period=int(getattr(self, "period", 0)),
-            ridge=self.ridge * L**2,
-            reg=self.reg * L**2,
-            projection=self.projection,
-            local=self.local,
-            S=problem.ball,
-        )
+    def _gamma(self) -> float:
+        return float(getattr(self, "discount", 1.0))
+
+    @cached_property
+    def _window(self) -> int:
+        """Rounds remembered, 0 for all."""
+        return int(getattr(self, "window", 0))
+
+    @cached_property
+    def _period(self) -> int:
+        """Rounds between restarts, 0 for none."""
+        return int(getattr(self, "period", 0))
+
+    @cached_property
+    def _ridge(self) -> float:
+        """Contexts of norm L are served by lambda L^2: the same as x/L, theta L and lambda."""
+        return self.ridge * self.problem.context_norm**2
+
+    @cached_property
+    def _reg(self) -> float:
+        return self.reg * self.problem.context_norm**2
 
     @property
     def local(self) -> bool:
@@ -191,12 +97,12 @@ class Likelihood(IndexPolicy):
 
     @property
     def growing(self) -> dict[str, tuple[int, ...]]:
-        return {} if getattr(self, "window", 0) else {"X": (1,), "r": (1,)}
+        return {} if self._window else {"X": (1,), "r": (1,)}
 
     def init(self, n: int = 1) -> History:
-        d, start = self.problem.dim, int(getattr(self, "window", 0)) or 16
-        V = np.tile(self._rule.reg * np.eye(d), (n, 1, 1))
-        bare = self._rule.ridge / self.problem.family.g  # curvature before any data
+        d, start = self.problem.dim, self._window or 16
+        V = np.tile(self._reg * np.eye(d), (n, 1, 1))
+        bare = self._ridge / self.problem.family.g  # curvature before any data
         return History(
             X=np.zeros((n, start, d)),
             r=np.zeros((n, start)),
@@ -212,7 +118,7 @@ class Likelihood(IndexPolicy):
 
     def _clock(self, memory: History) -> Any:
         """The round about to be played, as the radius counts it."""
-        return (memory.size if getattr(self, "period", 0) else memory.t) + 1.0
+        return (memory.size if self._period else memory.t) + 1.0
 
     def width(self, memory: History) -> Floats:
         return np.broadcast_to(self.scale * self.coefficient(self._clock(memory)), len(memory.t))
@@ -223,12 +129,68 @@ class Likelihood(IndexPolicy):
 
     def update(self, memory: History, x: Floats, r: Floats, noise: Floats | None = None) -> History:
         x, r = self._played(memory, x, r)
-        if self.growing and memory.size.max() == memory.r.shape[1]:
-            memory = memory._replace(X=_doubled(memory.X), r=_doubled(memory.r))
-        _learn_all(
-            self._rule, memory, x, r, self._set_radius(np.asarray(memory.t + 2.0, dtype=float))
-        )
+        memory = self._remember(memory, x, r)
+        beta = self._set_radius(memory.t + 1.0)
+        for i in range(len(memory.t)):
+            if self._period and memory.size[i] >= self._period:
+                self._restart(memory, i)
+            else:
+                self._estimate(memory, i, float(beta[i]))
         return memory
+
+    def _remember(self, s: History, x: Floats, r: Floats) -> History:
+        """Add the round to the history and to its moments."""
+        if self._window:
+            slide(s, x, r, self._reg)
+            s.size[:] = np.minimum(s.size + 1, self._window)
+        else:
+            if s.size.max() == s.r.shape[1]:
+                s = s._replace(X=_doubled(s.X), r=_doubled(s.r))
+            absorb(s, x, r, self._gamma, self._reg)
+            store(s, x, r, s.size)
+            s.size[:] += 1
+        s.t[:] += 1
+        return s
+
+    def _restart(self, s: History, i: int) -> None:
+        """Forget everything but the number of rounds."""
+        s.size[i] = 0
+        s.b[i] = s.mle[i] = s.theta[i] = 0.0
+        s.V[i] = s.Vt[i] = s.H[i] = self._reg * np.eye(self.problem.dim)
+
+    def _estimate(self, s: History, i: int, beta: float) -> None:
+        """Fit, project where the rival does, and set the metric of the bonus."""
+        data, S = self._data(s, i), self._S
+        theta = s.mle[i] = fit(data, s.b[i], s.mle[i])
+        if self.projection != NONE and theta @ theta > S * S:
+            was = s.theta[i]
+            warm = was @ was > 0.99 * S * S and was @ theta > 0.0
+            theta = self._projected(data, s, i, was if warm else theta, beta)
+        s.theta[i] = theta
+        s.H[i] = score_map(data, theta)[1] / self.problem.family.g if self.local else s.V[i]
+
+    def _data(self, s: History, i: int) -> Data:
+        size, capacity = s.size[i], s.r.shape[1]
+        X = np.ascontiguousarray(s.X[i, :size].T)
+        w = weights(self._gamma, size, capacity)
+        return Data(self.problem.family, X, s.r[i, :size], w, self._ridge)
+
+    def _projected(self, data: Data, s: History, i: int, start: Floats, beta: float) -> Floats:
+        """The rival's projection of the estimate on the ball."""
+        b, V, Vt, S = s.b[i], s.V[i], s.Vt[i], self._S
+        if self.projection == VARIABLE:
+            return project(variable_goal(data, b), start, S)
+        Q = V if self.projection == FIXED_V else Vt
+        theta = project(fixed_goal(data, b, Q), start, S)
+        if self.projection == BVD and unexplained(data, b, Vt, theta) > beta * beta:
+            return project(bvd_goal(data, b, V, Vt, beta), theta, S)
+        return theta
+
+
+def unexplained(data: Data, b: Floats, Q: Floats, v: Floats) -> float:
+    """||g(v) - b||^2_{Q^-1}."""
+    u = score_map(data, v)[0] - b
+    return float(u @ np.linalg.solve(Q, u))
 
 
 def _doubled(array: Floats) -> Floats:

@@ -9,8 +9,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.compiled import direct, kernel
-from driftbandit.linalg import add, add_outer, factor, put, put_all, put_identity, solve
 from driftbandit.policies.index import IndexPolicy
 from driftbandit.policies.policy import Floats, Ints
 from driftbandit.problem import Problem
@@ -30,47 +28,39 @@ class Moments(NamedTuple):
     t: Ints  # (n,)           rounds seen
 
 
-@kernel
-def learn(
-    s: Moments, i: int, x: Floats, r: float, gamma: float, lam: float, sandwich: bool
-) -> None:
-    """Age the moments, add (x, r), drop what leaves the window, solve."""
-    V, Vt, b, window = s.V[i], s.Vt[i], s.b[i], s.X.shape[1]
-    for j in range(x.size):
-        V[j] *= gamma
-        Vt[j] *= gamma * gamma
-        V[j, j] += (1.0 - gamma) * lam
-        Vt[j, j] += (1.0 - gamma * gamma) * lam
-        b[j] = gamma * b[j] + r * x[j]
-    add_outer(V, 1.0, x)
-    add_outer(Vt, 1.0, x)
-    if window > 0:
-        slot = s.t[i] % window
-        if s.t[i] >= window:
-            add_outer(V, -1.0, s.X[i, slot])
-            add(-s.r[i, slot], s.X[i, slot], b)
-        put(x, s.X[i, slot])
-        s.r[i, slot] = r
-        if slot == window - 1:  # from scratch once a window, against the rounding of subtractions
-            put_identity(lam, V)
-            b[:] = 0.0
-            for k in range(window):
-                add_outer(V, 1.0, s.X[i, k])
-                add(s.r[i, k], s.X[i, k], b)
-    F = np.empty(V.shape)
-    factor(V, F)
-    solve(F, b, s.theta[i])
-    put_all(V @ np.linalg.solve(Vt, V) if sandwich else V, s.H[i])
-    s.t[i] += 1
+def absorb(s: Any, x: Floats, r: Floats, gamma: float, lam: float) -> None:
+    """Age the moments and add the round x (n, d), r (n,):
+
+    V <- gamma V + (1 - gamma) lam I + x x',     b <- gamma b + r x,     Vt as V with gamma^2.
+    """
+    outer, eye = x[:, :, None] * x[:, None, :], np.eye(x.shape[1])
+    s.V[:] = gamma * s.V + (1.0 - gamma) * lam * eye + outer
+    s.Vt[:] = gamma**2 * s.Vt + (1.0 - gamma**2) * lam * eye + outer
+    s.b[:] = gamma * s.b + r[:, None] * x
 
 
-@kernel
-def learn_all(s: Moments, x: Floats, r: Floats, gamma: float, lam: float, sandwich: bool) -> None:
-    for i in range(len(s.t)):
-        learn(s, i, x[i], r[i], gamma, lam, sandwich)
+def store(s: Any, x: Floats, r: Floats, slot: Ints) -> None:
+    """Write the round into the slots (n,) of the history."""
+    rows = np.arange(len(slot))
+    s.X[rows, slot], s.r[rows, slot] = x, r
 
 
-_learn_all = direct(learn_all)
+def slide(s: Any, x: Floats, r: Floats, lam: float) -> None:
+    """Add the round to a window and drop the oldest; slots not used yet hold zeros.
+
+    V and b come from scratch once a window, against the rounding of subtractions.
+    """
+    rows, window = np.arange(len(s.t)), s.X.shape[1]
+    slot = s.t % window
+    old = s.X[rows, slot]
+    s.V[:] -= old[:, :, None] * old[:, None, :]
+    s.b[:] -= s.r[rows, slot][:, None] * old
+    absorb(s, x, r, 1.0, lam)
+    store(s, x, r, slot)
+    for i in np.flatnonzero(slot == window - 1):
+        s.V[i] = lam * np.eye(x.shape[1]) + s.X[i].T @ s.X[i]
+        s.b[i] = s.r[i] @ s.X[i]
+    s.Vt[:] = s.V  # weights are 0 or 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,8 +113,15 @@ class LinUCB(IndexPolicy):
 
     def update(self, memory: Moments, x: Floats, r: Floats, noise: Floats | None = None) -> Moments:
         x, r = self._played(memory, x, r)
-        _learn_all(memory, x, r, self._gamma, self._lam, self.sandwich)
-        return memory
+        s = memory
+        if s.X.shape[1]:
+            slide(s, x, r, self._lam)
+        else:
+            absorb(s, x, r, self._gamma, self._lam)
+        s.theta[:] = np.linalg.solve(s.V, s.b[:, :, None])[:, :, 0]
+        s.H[:] = s.V @ np.linalg.solve(s.Vt, s.V) if self.sandwich else s.V
+        s.t[:] += 1
+        return s
 
 
 @dataclass(frozen=True, kw_only=True)

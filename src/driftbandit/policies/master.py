@@ -55,6 +55,12 @@ class MASTER(Policy):
 
     also_takes: ClassVar[tuple[str, ...]] = ("scale", "regularization")  # from_theory: its base's
 
+    @classmethod
+    def _check_problem(cls, problem: Any) -> None:
+        """Also that the radius is known: the tests' thresholds contain S."""
+        super()._check_problem(problem)
+        problem.known("radius", cls.__name__)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.base, Policy) or self.base.problem != self.problem:
