@@ -1,6 +1,7 @@
 """Every rival against its naive twin, its published numbers and its limits."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -386,6 +387,18 @@ def test_missing_knowledge_is_named():
         SCDGLUCB(problem=Problem(dim=2, radius=1.0), regularization=1.0, discount=0.9)
 
 
+@pytest.mark.parametrize("kind", [*dict.fromkeys(pair[0] for pair in PAIRS.values()), MASTER])
+def test_a_rival_without_a_radius_says_what_to_pass(kind):
+    known = Problem(dim=2, radius=1.0, horizon=100, path_length=1.0, change_points=1)
+    blind, remedy = replace(known, radius=None), rf"{kind.__name__} needs radius: .*radius=\.\.\."
+    with pytest.raises(ValueError, match=remedy):
+        kind.from_theory(blind)
+    with pytest.raises(ValueError, match=remedy):
+        replace(kind.from_theory(known), problem=blind)
+    with pytest.raises(ValueError, match=remedy):
+        kind.from_theory(Problem(dim=2))  # before anything else that is missing
+
+
 def test_time_uniform_radii_pay_for_every_round():
     problem = Problem(dim=2, radius=1.0, horizon=100)
     plain = DGLUCB(problem=problem, regularization=1.0, discount=0.9, delta=0.05)
@@ -398,10 +411,8 @@ def test_time_uniform_radii_pay_for_every_round():
 
 
 def test_memory_grows_where_it_is_said_to_grow():
-    problem, (arms, luck) = (
-        Problem(dim=3, radius=1.0, horizon=T, change_points=1, path_length=1.0),
-        rounds(100),
-    )
+    problem = Problem(dim=3, radius=1.0, horizon=T, change_points=1, path_length=1.0)
+    arms, luck = rounds(100)
     for kind, grows in ((DGLUCB, True), (SWGLUCB, False), (GLOC, False), (LinUCB, False)):
         bandit = Bandit(kind.from_theory(problem, **({"window": 20} if kind is SWGLUCB else {})))
         before = bandit.memory_bytes

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,8 +70,8 @@ def fit(data: Data, b: Floats, theta: Floats) -> Floats:
     """
     for _ in range(100):
         G, J = score_map(data, theta)
-        step = np.linalg.solve(J, b - G)
-        gain = (b - G) @ step  # the decrement's square
+        step: Any = np.linalg.solve(J, b - G)
+        gain = float((b - G) @ step)  # the decrement's square
         if gain > 0.3**2:
             step = damped(data, theta, step, gain)
         theta = theta + step
@@ -89,7 +89,7 @@ def damped(data: Data, theta: Floats, step: Floats, gain: float) -> Floats:
 
 
 def project_ball(A: Floats, zeta: Floats, S: float) -> Floats:
-    """argmin (v - zeta)' A (v - zeta) over ||v|| <= S, for zeta (d,) and positive definite A (d, d).
+    """argmin (v - zeta)' A (v - zeta) over ||v|| <= S; zeta (d,), A (d, d) positive definite.
 
     Outside the ball it is v(nu) = (A + nu I)^-1 A zeta with the nu at which ||v(nu)|| = S. In the
     eigenvectors of A that is a division. Newton's method on 1/S - 1/||v(nu)|| climbs to it from
@@ -119,7 +119,7 @@ Goal = Callable[[Floats], tuple[float, Floats, Floats]]
 
 def fixed_goal(data: Data, target: Floats, Q: Floats) -> Goal:
     """||g(v) - target||_{Q^-1} (Filippi et al. 2010)."""
-    metric = np.linalg.inv(Q)
+    metric: Any = np.linalg.inv(Q)
 
     def goal(v: Floats) -> tuple[float, Floats, Floats]:
         G, J = score_map(data, v)

@@ -22,9 +22,17 @@ def check_exploration(exploration: str) -> None:
         raise ValueError(f"exploration must be one of {EXPLORATIONS}, got {exploration!r}")
 
 
-def whitener(H: Floats) -> Floats:
-    """W (n, d, d), the inverse of the lower Cholesky factor of H: W'W = H^-1."""
-    return np.linalg.inv(np.linalg.cholesky(H))
+def factor(H: Floats) -> tuple[Floats, Floats]:
+    """L^-1 (n, d, d) and D (n, d) of H = L D L' with unit lower L.
+
+    LAPACK's factor is C = L sqrt(D). D is taken from H instead, without a root: in a fresh metric,
+    a multiple of I, arms of one length tie, and nothing but their own rounding may decide.
+    """
+    C = np.linalg.cholesky(H)
+    roots = np.diagonal(C, axis1=1, axis2=2)
+    D = np.diagonal(H, axis1=1, axis2=2) - (np.sum(C * C, axis=2) - roots * roots)
+    unit: Any = np.linalg.inv(C / roots[:, None, :])
+    return unit, D
 
 
 def index_scores(
@@ -33,18 +41,21 @@ def index_scores(
     """mu(x'theta), or x'theta if `linear`, and width ||x||_{H^-1}, for arms (n, N, d)."""
     z = (arms @ theta[:, :, None])[:, :, 0]
     mean = z if linear else family.mu(z)
-    white = arms @ np.swapaxes(whitener(H), 1, 2)
-    bonus = np.asarray(width)[:, None] * np.linalg.norm(white, axis=2)
+    unit, D = factor(H)
+    y = arms @ np.swapaxes(unit, 1, 2)
+    norm = np.sqrt(np.sum(y * y * (1.0 / D)[:, None, :], axis=2))
+    bonus = np.asarray(width)[:, None] * norm
     return Scores(mean, bonus, mean + bonus)
 
 
 def thompson(theta: Floats, H: Floats, width: Floats, arms: Floats, noise: Floats | None) -> Ints:
-    """The best arm of one draw from N(theta, width^2 H^-1) per learner: theta + width W'noise."""
+    """The best arm of one draw from N(theta, width^2 H^-1) per learner."""
     if noise is None:
         raise ValueError(
             "Thompson sampling draws from noise: pass standard normals of shape (n, d)"
         )
-    spread = (noise[:, None, :] @ whitener(H))[:, 0]
+    unit, D = factor(H)
+    spread = ((noise / np.sqrt(D))[:, None, :] @ unit)[:, 0]  # covariance L'^-1 D^-1 L^-1 = H^-1
     draw = theta + np.asarray(width)[:, None] * spread
     return np.asarray(np.argmax((arms @ draw[:, :, None])[:, :, 0], axis=1))
 

@@ -130,7 +130,7 @@ class Likelihood(IndexPolicy):
     def update(self, memory: History, x: Floats, r: Floats, noise: Floats | None = None) -> History:
         x, r = self._played(memory, x, r)
         memory = self._remember(memory, x, r)
-        beta = self._set_radius(memory.t + 1.0)
+        beta = self._set_radius(np.asarray(memory.t + 1.0, dtype=float))
         for i in range(len(memory.t)):
             if self._period and memory.size[i] >= self._period:
                 self._restart(memory, i)
