@@ -8,8 +8,6 @@ from scipy import special, stats
 
 from driftbandit import Bernoulli, Binomial, Gaussian, Poisson
 
-pytestmark = pytest.mark.kernel
-
 FAMILIES = [Bernoulli(), Binomial(5), Gaussian(0.5, 4.0), Poisson(40)]
 Z = np.linspace(-6, 6, 49)
 
@@ -41,6 +39,52 @@ def test_everything_is_finite_far_out(family, z):
     values = [family.m(z), family.mu(z), family.dmu(z), family.d2mu(z)]
     assert np.isfinite(values).all()
     assert family.dmu(z) >= 0
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=repr)
+def test_scalars_arrays_and_pairs_are_the_same_numbers(family):
+    z = np.array([[-800.0, -40.0, -1.5, 0.0], [0.5, 3.0, 40.0, 800.0]])
+    for f in (family.m, family.mu, family.dmu, family.d2mu):
+        assert f(z).shape == z.shape
+        assert all(type(f(one)) is np.float64 for one in (0, 0.5, z[0, 0]))
+        np.testing.assert_allclose(f(z), [[f(one) for one in row] for row in z], rtol=1e-15)
+    mean, slope = family.mu_dmu(z)
+    np.testing.assert_allclose(mean, family.mu(z), rtol=1e-15)
+    np.testing.assert_allclose(slope, family.dmu(z), rtol=1e-15)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=repr)
+def test_the_mean_never_shares_memory_with_its_argument(family):
+    assert not np.may_share_memory(family.mu(Z), Z)
+
+
+def test_far_out_the_logistic_is_at_its_limit_and_the_log_link_saturates():
+    far = np.array([-800.0, 800.0])
+    np.testing.assert_array_equal(Bernoulli().mu(far), [0.0, 1.0])
+    np.testing.assert_array_equal(Bernoulli().dmu(far), [0.0, 0.0])
+    np.testing.assert_array_equal(Bernoulli().m(far), [0.0, 800.0])
+    np.testing.assert_array_equal(Poisson(9).mu(far), [0.0, np.exp(709.0)])
+
+
+def test_poisson_without_a_bound_says_what_to_pass():
+    with pytest.raises(ValueError, match=r"Poisson needs bound, .*: Poisson\(bound=50\)"):
+        Poisson()
+    assert Poisson(bound=50) == Poisson(50)
+
+
+@pytest.mark.parametrize(
+    ("family", "possible", "impossible"),
+    [
+        (Bernoulli(), [0, 1.0], [0.5, -1, 2]),
+        (Binomial(5), [0, 5], [2.5, 6, -1]),
+        (Gaussian(0.5, 4.0), [-4.0, 0.123, 4.0], [4.1, -5]),
+        (Poisson(40), [0, 40], [0.1, 41, -1]),
+    ],
+    ids=repr,
+)
+def test_the_support_is_known(family, possible, impossible):
+    assert all(family.contains(r) for r in possible)
+    assert not any(family.contains(r) for r in [*impossible, np.nan, np.inf, -np.inf])
 
 
 def test_logistic_tails_keep_their_digits():

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import ndtr
 
 import naive
@@ -33,6 +35,7 @@ from driftbandit import (
     SWLinUCB,
     memory_bytes,
 )
+from driftbandit.mle import project_ball
 from driftbandit.theory import rivals
 
 GAMMA, LAM, DELTA, SCALE, T = 0.9, 0.7, 0.05, 0.3, 200
@@ -385,6 +388,31 @@ def test_missing_knowledge_is_named():
         SCBWeightUCB.from_theory(Problem(dim=2, radius=1.0, horizon=100))
     with pytest.raises(ValueError, match="horizon"):
         SCDGLUCB(problem=Problem(dim=2, radius=1.0), regularization=1.0, discount=0.9)
+
+
+@given(st.integers(1, 9), st.integers(0, 10**6), st.floats(0, 12), st.floats(1.0001, 1e4))
+@settings(derandomize=True, deadline=None, max_examples=200)
+def test_ball_projection_meets_its_optimality_conditions(d, seed, digits, stretch):
+    """v is optimal iff A (zeta - v) = nu v with nu >= 0 and ||v|| = S; A has condition 10^digits."""
+    rng = np.random.default_rng(seed)
+    U, S = np.linalg.qr(rng.standard_normal((d, d)))[0], rng.uniform(0.05, 5.0)
+    A = (U * 10.0 ** rng.uniform(-digits, 0.0, d)) @ U.T
+    zeta = rng.standard_normal(d)
+    zeta *= stretch * S / np.linalg.norm(zeta)
+    v = project_ball(A, zeta, S)
+    assert v @ v <= S * S
+    assert np.linalg.norm(v) == pytest.approx(S, rel=1e-14)
+    pull = A @ (zeta - v)
+    nu = pull @ v / S**2
+    assert nu >= 0
+    scale = np.linalg.norm(A) * np.linalg.norm(zeta)
+    np.testing.assert_allclose(pull, nu * v, rtol=0, atol=1e-14 * d * scale)
+
+
+def test_ball_projection_leaves_the_ball_alone():
+    A, zeta = np.diag([1.0, 9.0]), np.array([0.6, -0.8])
+    np.testing.assert_array_equal(project_ball(A, zeta, 1.0), zeta)
+    assert np.abs(project_ball(A, 3 * zeta, 1.0) - zeta).max() > 0.05  # it is no rescaling
 
 
 @pytest.mark.parametrize("kind", [*dict.fromkeys(pair[0] for pair in PAIRS.values()), MASTER])

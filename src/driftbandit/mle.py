@@ -54,6 +54,14 @@ def score_map(data: Data, theta: Floats) -> tuple[Floats, Floats]:
     return X @ (w * mean) + data.ridge * theta, J
 
 
+def solve(A: Floats, b: Floats) -> Any:
+    """A^-1 b, positive definite A; a hair on its diagonal keeps it so where the ridge is below the
+    rounding of A. Newton's method arrives at the same solution with it."""
+    A = A.copy()
+    A.flat[:: len(A) + 1] += 1e-15 * A.trace()
+    return np.linalg.solve(A, b)
+
+
 def loss(data: Data, theta: Floats) -> float:
     """sum_s w_s (m(z_s) - r_s z_s) + ridge/2 ||theta||^2, whose gradient is g(theta) - b."""
     z = theta @ data.X
@@ -70,7 +78,7 @@ def fit(data: Data, b: Floats, theta: Floats) -> Floats:
     """
     for _ in range(100):
         G, J = score_map(data, theta)
-        step: Any = np.linalg.solve(J, b - G)
+        step = solve(J, b - G)
         gain = float((b - G) @ step)  # the decrement's square
         if gain > 0.3**2:
             step = damped(data, theta, step, gain)
@@ -112,16 +120,24 @@ def project_ball(A: Floats, zeta: Floats, S: float) -> Floats:
     return inside * min(1.0, S / math.sqrt(inside @ inside) * (1.0 - 2.0**-50))
 
 
-# What a projection minimises over the ball: half the square of a norm of u = g(v) - target. A goal
-# takes v and returns that, its gradient, and its Gauss-Newton matrix.
-Goal = Callable[[Floats], tuple[float, Floats, Floats]]
+class Local(NamedTuple):
+    """A goal at some v: half the square of a norm of u = g(v) - target, which a projection
+    minimises over the ball."""
+
+    value: float
+    slope: Floats  # (d,)
+    matrix: Floats  # (d, d)  Gauss-Newton's
+    step: Floats  # (d,)    matrix^-1 slope
+
+
+Goal = Callable[[Floats], Local]
 
 
 def fixed_goal(data: Data, target: Floats, Q: Floats) -> Goal:
     """||g(v) - target||_{Q^-1} (Filippi et al. 2010)."""
     metric: Any = np.linalg.inv(Q)
 
-    def goal(v: Floats) -> tuple[float, Floats, Floats]:
+    def goal(v: Floats) -> Local:
         G, J = score_map(data, v)
         return _in_metric(metric, G - target, J)
 
@@ -132,12 +148,13 @@ def variable_goal(data: Data, target: Floats) -> Goal:
     """||g(v) - target||_{J(v)^-1} (Wang, Zhao and Zhou 2023); as the metric moves with v, the
     gradient is u - 1/2 sum_s w_s mu''(x_s'v) (x_s'q)^2 x_s, q = J^-1 u."""
 
-    def goal(v: Floats) -> tuple[float, Floats, Floats]:
+    def goal(v: Floats) -> Local:
         G, J = score_map(data, v)
         u = G - target
-        q = np.linalg.solve(J, u)
+        q = solve(J, u)
         bend = data.w * data.family.d2mu(v @ data.X) * (q @ data.X) ** 2
-        return 0.5 * float(u @ q), u - 0.5 * (data.X @ bend), J
+        slope = u - 0.5 * (data.X @ bend)
+        return Local(0.5 * float(u @ q), slope, J, solve(J, slope))
 
     return goal
 
@@ -149,7 +166,7 @@ def bvd_goal(data: Data, target: Floats, V: Floats, Vt: Floats, beta: float) -> 
     metric = inverse @ inverse
     A = beta**2 * (root.T @ metric @ root)
 
-    def goal(v: Floats) -> tuple[float, Floats, Floats]:
+    def goal(v: Floats) -> Local:
         G, J = score_map(data, v)
         u = G - target
         eta = project_ball(A, np.linalg.solve(root, u) / -beta, 1.0)
@@ -158,9 +175,10 @@ def bvd_goal(data: Data, target: Floats, V: Floats, Vt: Floats, beta: float) -> 
     return goal
 
 
-def _in_metric(metric: Floats, u: Floats, J: Floats) -> tuple[float, Floats, Floats]:
+def _in_metric(metric: Floats, u: Floats, J: Floats) -> Local:
+    """||u||_metric; (J metric J)^-1 J metric u is J^-1 u."""
     pull = metric @ u
-    return 0.5 * float(u @ pull), J @ pull, J @ metric @ J
+    return Local(0.5 * float(u @ pull), J @ pull, J @ metric @ J, solve(J, u))
 
 
 def project(goal: Goal, start: Floats, S: float) -> Floats:
@@ -172,19 +190,19 @@ def project(goal: Goal, start: Floats, S: float) -> Floats:
     promises, or brings, less than rounding.
     """
     v = start * (S / math.sqrt(start @ start))
-    value, slope, matrix = goal(v)
+    here = goal(v)
     for _ in range(300):
-        aim = project_ball(matrix, v - np.linalg.solve(matrix, slope), S) - v
-        if -(slope @ aim) <= 1e-13 * value:
+        aim = project_ball(here.matrix, v - here.step, S) - v
+        if -(here.slope @ aim) <= 1e-13 * here.value:
             break
-        share, before = 1.0, value
-        there = goal(v + aim)
-        while not there[0] < before and share > 2e-8:
+        share, there = 1.0, goal(v + aim)
+        while not there.value < here.value and share > 2e-8:
             share *= 0.5
             there = goal(v + share * aim)
-        if not there[0] < before:
+        fall = here.value - there.value
+        if not fall > 0.0:
             break
-        v, (value, slope, matrix) = v + share * aim, there
-        if before - value <= 1e-14 * before:
+        v, here = v + share * aim, there
+        if fall <= 1e-14 * (here.value + fall):
             break
     return v

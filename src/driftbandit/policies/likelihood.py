@@ -121,7 +121,7 @@ class Likelihood(IndexPolicy):
         return (memory.size if self._period else memory.t) + 1.0
 
     def width(self, memory: History) -> Floats:
-        return np.broadcast_to(self.scale * self.coefficient(self._clock(memory)), len(memory.t))
+        return np.full(len(memory.t), self.scale * self.coefficient(self._clock(memory)))
 
     def _set_radius(self, t: Floats) -> Floats:
         """Radius of the confidence set that the estimator itself uses for round t, (n,)."""

@@ -109,7 +109,7 @@ class LinUCB(IndexPolicy):
         return rivals.lin_ucb(self.problem, t - 1.0, lam=lam, gamma=gamma, delta=self._delta)
 
     def width(self, memory: Moments) -> Floats:
-        return np.broadcast_to(self.scale * self.coefficient(memory.t + 1.0), len(memory.t))
+        return np.full(len(memory.t), self.scale * self.coefficient(memory.t + 1.0))
 
     def update(self, memory: Moments, x: Floats, r: Floats, noise: Floats | None = None) -> Moments:
         x, r = self._played(memory, x, r)
