@@ -393,7 +393,7 @@ def test_missing_knowledge_is_named():
 @given(st.integers(1, 9), st.integers(0, 10**6), st.floats(0, 12), st.floats(1.0001, 1e4))
 @settings(derandomize=True, deadline=None, max_examples=200)
 def test_ball_projection_meets_its_optimality_conditions(d, seed, digits, stretch):
-    """v is optimal iff A (zeta - v) = nu v with nu >= 0 and ||v|| = S; A has condition 10^digits."""
+    """v is optimal iff A (zeta - v) = nu v with nu >= 0, ||v|| = S; A has condition 10^digits."""
     rng = np.random.default_rng(seed)
     U, S = np.linalg.qr(rng.standard_normal((d, d)))[0], rng.uniform(0.05, 5.0)
     A = (U * 10.0 ** rng.uniform(-digits, 0.0, d)) @ U.T
