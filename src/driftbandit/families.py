@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from driftbandit import validate
-from driftbandit.links import IDENTITY, LARGEST_EXPONENT, LOG, LOGIT, Floats, Link
+from driftbandit.links import IDENTITY, LOG, LOGIT, Link
 from driftbandit.recipe import Recipe
+
+Floats = NDArray[np.float64]
+
+LARGEST_EXPONENT = 709.0  # exp overflows beyond; the log link saturates there instead
 
 
 class Family(Recipe):
