@@ -58,8 +58,8 @@ def library() -> ctypes.CDLL:
 
 def params_of(policy) -> Params:
     """The recipe of a logistic DOMD with a constant bonus."""
-    p = policy._params
-    return Params(policy.problem.dim, p.S, p.gamma, p.lam, p.eta, policy.bonus)
+    problem, lam = policy.problem, policy.regularization * policy.problem.context_norm**2
+    return Params(problem.dim, problem.ball, policy.discount, lam, policy.step, policy.bonus)
 
 
 class Yardstick:

@@ -1,13 +1,15 @@
 """Every policy of the catalogue, optimistic and sampling, against every check."""
 
+import dataclasses
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import driftbandit
-from driftbandit import Bandit, Policy, Problem, simulate
+from driftbandit import MASTER, AutoDOMD, Bandit, Policy, Problem, simulate
 from driftbandit.checks import check_policy, policy_checks
 from driftbandit.lab import read_study
 from driftbandit.policies.catalogue import CATALOGUE
@@ -61,12 +63,46 @@ def test_batches_of_the_wrong_shape_are_refused_and_change_nothing(policy):
         np.testing.assert_array_equal(array, old)
 
 
-def test_a_strided_memory_is_refused():
-    policy = CASES[0]
-    memory = policy.init(4)
+ROWS = [CASES[0], AutoDOMD(problem=Problem(dim=3))]
+
+
+@pytest.mark.parametrize("policy", ROWS, ids=lambda policy: policy.name)
+def test_a_memory_put_together_by_hand_will_do(policy):
+    """Strided, read-only or pickled: the same as the rows it came from, and never written to."""
+    memory, arms = policy.init(4), np.random.default_rng(0).uniform(-0.5, 0.5, (4, 5, 3))
+    for _ in range(3):
+        memory = policy.update(memory, arms[:, 1], np.ones(4))
     strided = type(memory)(*(array[::2] for array in memory))
-    with pytest.raises(ValueError, match="contiguous"):
-        policy.choose(strided, np.zeros((2, 5, 3)))
+    frozen = pickle.loads(pickle.dumps(memory))
+    for array in frozen:
+        array.flags.writeable = False
+    expected = policy.choose(memory, arms)
+    np.testing.assert_array_equal(policy.choose(frozen, arms), expected)
+    np.testing.assert_array_equal(policy.choose(strided, arms[::2]), expected[::2])
+    before = [array.copy() for array in frozen]
+    after = policy.update(frozen, arms[:, 2], np.zeros(4))
+    for array, old in zip(frozen, before):
+        np.testing.assert_array_equal(array, old)
+    for one, other in zip(after, policy.update(memory, arms[:, 2], np.zeros(4))):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("policy", CASES, ids=lambda policy: policy.name)
+def test_a_memory_of_another_size_is_refused(policy):
+    """With rows missing, of another dimension or of another policy."""
+    memory, arms = policy.init(3), np.zeros((3, 4, policy.problem.dim))
+    x, noise = arms[:, 0], np.zeros((3, policy.noise_size))
+    other = dataclasses.replace(policy.problem, dim=policy.problem.dim + 1)
+    if type(policy) is MASTER:
+        wrong = [type(policy).from_theory(other).init(3)]
+    else:
+        wrong = [dataclasses.replace(policy, problem=other).init(3)]
+    if policy.name in ("Uniform", "Oracle"):
+        return  # they look at nothing but the arms
+    wrong += [memory._replace(**{memory._fields[-2]: getattr(memory, memory._fields[-2])[:2]})]
+    for given in wrong:
+        with pytest.raises(ValueError, match="memory"):
+            policy.update(given, x, np.zeros(3), noise)
 
 
 def test_the_catalogue_is_complete():

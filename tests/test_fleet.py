@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -34,9 +33,10 @@ from driftbandit import (
     SWLinUCB,
     Uniform,
 )
-from driftbandit.fleet.index import Index
+from driftbandit.core.layout import views
+from driftbandit.fleet.directory import Directory
 from driftbandit.fleet.members import Members
-from driftbandit.policies.policy import turns
+from driftbandit.policies.base import turns
 
 KNOWN = Problem(dim=3, radius=1.0, horizon=100, path_length=2.0, change_points=2)
 POLICY = DOMD(problem=KNOWN)
@@ -108,8 +108,8 @@ def test_every_learner_is_a_lone_bandit_bit_for_bit(policy):
 @pytest.mark.parametrize("cores", [1, 2, 3, 7])
 def test_the_number_of_cores_changes_nothing(cores, monkeypatch):
     expected = taught(batches=3)
-    monkeypatch.setattr("driftbandit.threads.CORES", cores)
-    monkeypatch.setattr("driftbandit.threads.LEAST", 1)
+    monkeypatch.setattr("driftbandit.core.threads.CORES", cores)
+    monkeypatch.setattr("driftbandit.core.threads.LEAST", 1)
     found = taught(batches=3)
     assert remembered(found) == remembered(expected)
     keys, arms = np.arange(12), arms_of(12)
@@ -228,7 +228,7 @@ def test_deleted_learners_are_gone_and_their_place_is_used_again():
 
 def test_sizes_are_reported():
     fleet = taught()
-    assert fleet.bytes_per_learner == Bandit(POLICY).memory_bytes == 8 * (3 + 9 + 1)
+    assert fleet.bytes_per_learner == Bandit(POLICY).memory_bytes == 8 * (3 + 3 + 9)
     assert 12 * fleet.bytes_per_learner < fleet.memory_bytes < 50 * fleet.bytes_per_learner
     assert "learners=12" in repr(fleet)
 
@@ -239,7 +239,7 @@ def test_sizes_are_reported():
 @settings(derandomize=True, deadline=None, max_examples=150)
 def test_the_index_is_a_dict(steps):
     """Adding and removing keys with many collisions: multiples of 2^shift."""
-    index, truth = Index(), {}
+    index, truth = Directory(), {}
     for step, (what, number, shift) in enumerate(steps, start=1):
         key = (number << shift) % 2**63
         if what < 0 and key in truth:
@@ -287,7 +287,7 @@ def test_the_least_recently_used_leave(tmp_path):
         fleet.update([key], x, [1])
     fleet.choose([1], x)  # a choice is a use
     fleet.update([5], x, [1])
-    assert sorted(fleet._members.index.items()[0]) == [1, 3, 4, 5]
+    assert sorted(fleet._members.directory.items()[0]) == [1, 3, 4, 5]
 
 
 def test_a_store_is_continued_after_close(tmp_path):
@@ -322,13 +322,13 @@ def test_a_store_of_others_is_refused(tmp_path):
 def test_a_full_disk_loses_no_learner(tmp_path, monkeypatch):
     fleet = Fleet(POLICY, **small(tmp_path))
     fleet.update([1, 2, 3, 4], np.zeros((4, 3)), np.ones(4))
-    before, full = remembered(fleet), sqlite3.OperationalError("database or disk is full")
+    before, full = remembered(fleet), OSError("database or disk is full")
 
     def fail(*_):
         raise full
 
-    monkeypatch.setattr(fleet._members.store, "write", fail)
-    with pytest.raises(sqlite3.OperationalError, match="full"):
+    monkeypatch.setattr(fleet._members.disk, "write", fail)
+    with pytest.raises(OSError, match="full"):
         fleet.update([5], np.zeros((1, 3)), [1])
     assert remembered(fleet) == before
     monkeypatch.undo()
@@ -356,7 +356,7 @@ def test_a_saved_fleet_continues_bit_for_bit(tmp_path, options):
         assert remembered(twin) == remembered(fleet)
         assert (twin.policy, twin.dtype) == (fleet.policy, fleet.dtype)
     with np.load(tmp_path / "fleet.npz", allow_pickle=False) as archive:
-        assert {"header", "theta.1", "H.1", "t.1", "keys.1"} <= set(archive.files)
+        assert {"header", "rows.1", "keys.1", "pages"} <= set(archive.files)
 
 
 def test_a_file_of_many_pages(tmp_path, monkeypatch):
@@ -404,8 +404,12 @@ def test_memories_that_no_fleet_can_have_are_refused(tmp_path):
     taught().save(tmp_path / "fleet.npz")
     with np.load(tmp_path / "fleet.npz") as archive:
         columns = dict(archive)
-    H, ends, t = columns["H.1"], columns["ends.1"], columns["t.1"]
-    for bad in ({"H.1": H[:5]}, {"H.1": 0.01 * H}, {"t.1": -t}, {"H.1": H.astype("f4")}):
+    rows, ends = columns["rows.1"], columns["ends.1"]
+    odd = [rows[:5], rows.astype("f4"), rows[:, :-1]]
+    for field, value in (("t", -1.0), ("t", 0.5), ("t", 1e300), ("t", np.nan), ("H", 0.01)):
+        odd.append(rows.copy())
+        views(odd[-1], POLICY.fields)[field][:] *= value
+    for bad in ({"rows.1": found} for found in odd):
         np.savez(tmp_path / "bad.npz", **(columns | bad))
         with pytest.raises(ValueError, match="damaged"):
             Fleet.load(tmp_path / "bad.npz")
@@ -517,8 +521,8 @@ def _taught_in_child(queue):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_fleet_works_after_a_fork(monkeypatch):
-    monkeypatch.setattr("driftbandit.threads.CORES", 2)
-    monkeypatch.setattr("driftbandit.threads.LEAST", 1)
+    monkeypatch.setattr("driftbandit.core.threads.CORES", 2)
+    monkeypatch.setattr("driftbandit.core.threads.LEAST", 1)
     expected = remembered(taught())  # the threads exist now
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
@@ -562,7 +566,7 @@ def test_a_killed_process_leaves_whole_files(tmp_path, delay):
 @pytest.mark.parametrize("kind", ["one arm", "many arms", "one arm, always lucky"])
 def test_single_precision_keeps_the_floor_through_a_million_rounds(kind):
     """H >= lambda I, at most a tenth of lambda on top, symmetric, ||theta|| <= S."""
-    policy, n = DOMD(problem=Problem(dim=5), discount=0.999), 10**6
+    policy, n = DOMD(problem=Problem(dim=5, radius=1.0), discount=0.999), 10**6
     fleet, rng = Fleet(policy, dtype="float32"), np.random.default_rng(0)
     x = rng.standard_normal((n if kind == "many arms" else 1, 5))
     x = np.broadcast_to(x / np.linalg.norm(x, axis=1, keepdims=True), (n, 5))
@@ -609,7 +613,7 @@ def test_single_precision_has_the_regret_of_double_precision(world, radius, theo
 def test_single_precision_takes_half_the_memory():
     problem = Problem(dim=8)
     double, single = (Fleet(DOMD(problem=problem), dtype=t) for t in ("float64", "float32"))
-    assert single.bytes_per_learner == 4 * 72 + 8
+    assert single.bytes_per_learner == 4 * (72 + 3)
     assert single.bytes_per_learner <= 0.51 * double.bytes_per_learner
 
 
@@ -621,6 +625,6 @@ def test_single_precision_is_refused_where_lambda_would_drown():
 
 
 def test_members_without_a_store_need_no_clock():
-    members = Members(Fleet(POLICY)._members.rows, None)
+    members = Members(Fleet(POLICY)._members.table, None)
     assert (members.find(np.arange(5)) == 0).all()
     assert members.tick == 1

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from driftbandit.linalg import factor, solve
-from driftbandit.projection import project_ball, project_step, pull_along
+from driftbandit.core.linalg import factor, solve
+from driftbandit.core.projection import project, project_by_solves
 
 pytestmark = pytest.mark.kernel
 
@@ -17,13 +17,21 @@ def spd(d, seed, floor=0.1):
     return floor * np.eye(d) + X.T @ X
 
 
+def projected(A, zeta, S, w=0.0, x=None, c=1.0):
+    """argmin (v - zeta)' (c A + w x x') (v - zeta) over ||v|| <= S, by factorisations."""
+    v, x = np.array(zeta), np.zeros(len(zeta)) if x is None else x
+    if v @ v > S * S:
+        project(c, A, w, x, v, S, None if len(v) < 32 else 1)
+    return v
+
+
 @given(st.integers(1, 6), st.integers(0, 10**6), st.floats(0.05, 5), st.floats(1.0001, 50))
 @settings(derandomize=True, deadline=None, max_examples=150)
 def test_projection_meets_its_optimality_conditions(d, seed, S, stretch):
     """v is optimal iff A (zeta - v) = nu v with nu >= 0 and ||v|| = S."""
     A, zeta = spd(d, seed), np.random.default_rng(seed + 1).standard_normal(d)
     zeta *= stretch * S / np.linalg.norm(zeta)
-    v = project_ball(A, zeta, S)
+    v = projected(A, zeta, S)
     assert np.linalg.norm(v) <= S
     assert np.linalg.norm(v) == pytest.approx(S, rel=1e-12)
     pull = A @ (zeta - v)
@@ -35,7 +43,7 @@ def test_projection_meets_its_optimality_conditions(d, seed, S, stretch):
 def test_projection_agrees_with_scipy_and_differs_from_rescaling():
     A = np.diag([1.0, 25.0, 4.0]) + 0.5
     zeta, S = np.array([2.0, 1.0, -1.5]), 1.0
-    v = project_ball(A, zeta, S)
+    v = projected(A, zeta, S)
     best = minimize(
         lambda w: (w - zeta) @ A @ (w - zeta),
         S * zeta / np.linalg.norm(zeta),
@@ -50,9 +58,9 @@ def test_projection_agrees_with_scipy_and_differs_from_rescaling():
 
 def test_projection_leaves_the_ball_alone_and_is_idempotent():
     A, inside = spd(4, 5), np.full(4, 0.1)
-    np.testing.assert_array_equal(project_ball(A, inside, 1.0), inside)
-    v = project_ball(A, 40 * inside, 1.0)
-    np.testing.assert_allclose(project_ball(A, v, 1.0), v, rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(projected(A, inside, 1.0), inside)
+    v = projected(A, 40 * inside, 1.0)
+    np.testing.assert_allclose(projected(A, v, 1.0), v, rtol=0, atol=1e-15)
 
 
 def step_outside(d, seed, rounds, stretch, w=0.5):
@@ -62,30 +70,33 @@ def step_outside(d, seed, rounds, stretch, w=0.5):
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     A, F, u = np.eye(d) + 0.25 * X.T @ X, np.zeros((d, d)), np.empty(d)
     A = (A + A.T) / 2
-    factor(A, F)
-    solve(F, X[-1], u)
+    flag = None if d < 32 else 1
+    factor(A, F, flag)
+    solve(F, X[-1], u, flag)
     zeta = rng.standard_normal(d)
     return A, F, w, X[-1], u, zeta * stretch / np.linalg.norm(zeta)
 
 
+@pytest.mark.parametrize("inverted", [False, True])
 @pytest.mark.parametrize("stretch", [1.0 + 1e-9, 1.2, 3.0, 100.0])
 @pytest.mark.parametrize("rounds", [1, 300])
 @pytest.mark.parametrize("d", [32, 37, 64])
-def test_solves_find_the_same_point_as_factorisations(d, rounds, stretch):
+def test_solves_find_the_same_point_as_factorisations(d, rounds, stretch, inverted):
+    """By the factor of A, or by its inverse in the scale c."""
     A, F, w, x, u, v = step_outside(d, 1, rounds, stretch)
-    before, expected = F.copy(), project_ball(A + w * np.outer(x, x), v, 1.0)
-    assert pull_along(F, w, x, u, v, 1.0, np.full((d, d), np.nan))
-    np.testing.assert_allclose(v, expected, rtol=0, atol=1e-13)
+    expected, c = projected(A, v, 1.0, w, x), 0.8 if inverted else 1.0
+    B = c * np.linalg.inv(A) if inverted else F
+    before = B.copy()
+    assert project_by_solves(B, c, inverted, w, x, u, v, 1.0)
+    np.testing.assert_allclose(v, expected, rtol=0, atol=1e-12)
     assert np.linalg.norm(v) <= 1.0
-    np.testing.assert_array_equal(F, before)
+    np.testing.assert_array_equal(B, before)
 
 
-@pytest.mark.parametrize("d", [1, 5, 31, 32, 50])
-def test_a_step_is_projected_in_the_norm_of_its_own_objective(d):
-    A, F, w, x, u, v = step_outside(d, 2, 40, 1.5)
-    expected = project_ball(A + w * np.outer(x, x), v, 1.0)
-    project_step(A, F, w, x, u, v, 1.0, np.empty((d, d)), np.empty(64))
-    np.testing.assert_allclose(v, expected, rtol=0, atol=1e-13)
+def test_the_scale_is_part_of_the_norm():
+    A, _, w, x, _, v = step_outside(5, 2, 40, 1.5)
+    expected = projected(0.7 * A + w * np.outer(x, x), v, 1.0)
+    np.testing.assert_allclose(projected(A, v, 1.0, w, x, c=0.7), expected, atol=1e-13)
 
 
 def test_where_solves_do_not_get_there_factorisations_do():
@@ -94,11 +105,10 @@ def test_where_solves_do_not_get_there_factorisations_do():
     Q = np.linalg.qr(rng.standard_normal((d, d)))[0]
     A = (Q * np.logspace(-5, 5, d)) @ Q.T
     A, F, x, u = (A + A.T) / 2, np.zeros((d, d)), Q[:, 0].copy(), np.empty(d)
-    factor(A, F)
-    solve(F, x, u)
+    factor(A, F, 1)
+    solve(F, x, u, 1)
     zeta = 30.0 * Q @ np.ones(d) / np.sqrt(d)
-    assert not pull_along(F, 0.5, x, u, zeta.copy(), 1.0, np.empty((d, d)))
-    v = zeta.copy()
-    project_step(A, F, 0.5, x, u, v, 1.0, np.empty((d, d)), np.empty(64))
+    assert not project_by_solves(F, 1.0, False, 0.5, x, u, zeta.copy(), 1.0)
+    v = projected(A, zeta, 1.0, 0.5, x)
     pull = (A + 0.5 * np.outer(x, x)) @ (zeta - v)
     np.testing.assert_allclose(pull, (pull @ v) * v, atol=1e-9 * np.abs(pull).max())

@@ -6,105 +6,104 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driftbandit import DOMD, ArmSet, Bandit, LinUCB, Problem, Uniform
-from driftbandit.linalg import LOOPS_BELOW, factor, whiten
-from driftbandit.ranking import (
-    BLOCK,
-    FUSED,
-    Index,
-    best_row,
-    best_rows,
-    reach_of,
-    row_norms,
-    size_of_rows,
-    value,
-)
+from driftbandit.core.domd import rank
+from driftbandit.core.linalg import factor, inverse_norm
 
-SHAPES = [(1, 1), (3, 2), (3, 33), (5, 30), (5, 1500), (40, 5), (40, 1200)]
-FEW = [*SHAPES[:4], (5, 2 * BLOCK + 3), (FUSED - 1, 30), (FUSED, 30), (31, 33)]
+SHAPES = [(1, 1), (3, 2), (3, 33), (5, 30), (5, 1500), (31, 33), (40, 5), (40, 1200)]
 
 
 def made(d, n, seed, *, lam=0.5, rounds=60, width=0.7, spread=1.0):
-    """An index as after some rounds, its H, and arms of all lengths, some of them equal."""
+    """A recipe, a row as after some rounds, and arms of all lengths, some of them equal."""
     rng = np.random.default_rng(seed)
     played = rng.standard_normal((rounds, d)) * spread ** np.arange(d)
     H = lam * np.eye(d)
     for x in played / np.linalg.norm(played, axis=1, keepdims=True):
         H += 0.2 * np.outer(x, x)
-    F, W, theta = np.zeros((d, d)), np.zeros((d, d)), rng.standard_normal(d) / np.sqrt(d)
-    factor(H, F)
-    if d < LOOPS_BELOW:
-        whiten(F, W)
+    policy = DOMD(
+        problem=Problem(dim=d, context_norm=99.0), regularization=lam / 99**2, bonus=width
+    )
+    memory = policy.init(1)
+    memory.H[0], memory.theta[0] = H, rng.standard_normal(d) / np.sqrt(d)
     X = rng.standard_normal((n, d)) * spread ** np.arange(d)
     X[rng.integers(n, size=n // 3)] = X[rng.integers(n, size=n // 3)]
-    return Index(theta, F, W, width, reach_of(width, H, lam, rounds)), H, X
+    return policy.recipe, memory, X
 
 
-def plain(index, X):
-    """Indices by value, best first, ties to the lowest: every arm valued, nothing bounded."""
-    y = np.empty(X.shape[1])
-    return np.argsort([-value(index, x, y) for x in X], kind="stable")
+def flag(d):
+    return None if d < 32 else 1
+
+
+def values(memory, X, width):
+    """Every arm valued, nothing bounded."""
+    d = X.shape[1]
+    F, y = np.zeros((d, d)), np.empty(d)
+    factor(memory.H[0], F, flag(d))
+    means = [sum((x * t for x, t in zip(row, memory.theta[0])), 0.0) for row in X]
+    return [m + width * inverse_norm(F, x, 0, y, flag(d)) for m, x in zip(means, X)]
+
+
+def best(q, memory, X, k=1):
+    out = np.empty(k, dtype=np.int64)
+    assert rank(q, memory.rows[0], X, np.empty(0), out, flag(X.shape[1])) == out[0]
+    return out
 
 
 @pytest.mark.kernel
 @pytest.mark.parametrize("d", [1, 3, 31, 32, 40])
 def test_value_is_the_definition(d):
-    index, H, X = made(d, 9, d)
+    _, memory, X = made(d, 9, d)
+    H, theta = memory.H[0], memory.theta[0]
     norms = np.sqrt(np.einsum("ad,da->a", X, np.linalg.solve(H, X.T)))
-    found = [value(index, x, np.empty(d)) for x in X]
-    np.testing.assert_allclose(found, X @ index.theta + 0.7 * norms, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(values(memory, X, 0.7), X @ theta + 0.7 * norms, rtol=1e-12)
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("lam", [0.01, 1.0, 100.0])
-@pytest.mark.parametrize("spread", [1.0, 0.8])
-@pytest.mark.parametrize("d", [1, 5, 40])
-def test_no_value_exceeds_its_bound(d, spread, lam):
-    index, _, X = made(d, 50, 3, lam=lam, spread=spread)
-    bounds = X @ index.theta + index.reach * np.linalg.norm(X, axis=1)
-    assert all(value(index, x, np.empty(d)) <= b for x, b in zip(X, bounds * (1 + 1e-14) + 1e-300))
-
-
-@pytest.mark.kernel
-@pytest.mark.parametrize("width", [0.0, 0.7, 5.0])
-@pytest.mark.parametrize(("d", "n"), FEW)
-def test_best_row_is_the_plain_scans(d, n, width):
-    for seed in range(10):
-        index, _, X = made(d, n, seed, width=width)
-        scratch = np.empty(d), np.full(BLOCK, np.nan)
-        assert best_row(size_of_rows(d), index, X, np.inf, *scratch) == plain(index, X)[0]
-
-
-@pytest.mark.kernel
-@pytest.mark.parametrize("d", [2, FUSED])
-def test_best_row_breaks_ties_downwards_and_refuses_long_rows(d):
-    size, index, y, v = size_of_rows(d), made(d, 6, 0)[0], np.empty(d), np.empty(BLOCK)
-    X = np.zeros((6, d))
-    X[:, :2] = 1.0
-    assert best_row(size, index, X, np.inf, y, v) == 0
-    assert best_row(size, index, X, 1.4, y, v) == -1
-    X[4, 1] = np.nan
-    assert best_row(size, index, X, np.inf, y, v) == -1
-
-
 @pytest.mark.parametrize("width", [0.0, 0.7, 5.0])
 @pytest.mark.parametrize("lam", [0.01, 50.0])
 @pytest.mark.parametrize("spread", [1.0, 0.8])
 @pytest.mark.parametrize(("d", "n"), SHAPES)
-def test_best_rows_are_the_plain_scans(d, n, spread, lam, width):
-    """Also where the bound of lambda is useless and eigenvectors come in."""
-    index, H, X = made(d, n, 11, lam=lam, spread=spread, width=width)
-    expected, norm, y = plain(index, X), row_norms(X), np.empty(d)
+def test_the_best_are_the_plain_scans(d, n, spread, lam, width):
+    """Bounds may save work and never change an answer."""
+    q, memory, X = made(d, n, 11, lam=lam, spread=spread, width=width)
+    expected = np.argsort(-np.array(values(memory, X, width)), kind="stable")
     for k in {1, min(2, n), min(10, n), n}:
-        np.testing.assert_array_equal(best_rows(index, H, X, norm, k, y), expected[:k])
+        np.testing.assert_array_equal(best(q, memory, X, k), expected[:k])
 
 
 @given(seed=st.integers(0, 10**6), lam=st.floats(1e-3, 1e3), width=st.floats(0, 10))
 @settings(derandomize=True, deadline=None, max_examples=60)
-def test_best_rows_of_any_memory(seed, lam, width):
-    index, H, X = made(4, 1100, seed, lam=lam, width=width, rounds=seed % 500 + 1)
+def test_the_best_of_any_memory(seed, lam, width):
+    q, memory, X = made(4, 1100, seed, lam=lam, width=width, rounds=seed % 500 + 1)
     X[seed % 1100 :] = X[: 1100 - seed % 1100]  # ties in bulk
-    found = best_rows(index, H, X, row_norms(X), 7, np.empty(4))
-    np.testing.assert_array_equal(found, plain(index, X)[:7])
+    expected = np.argsort(-np.array(values(memory, X, width)), kind="stable")
+    np.testing.assert_array_equal(best(q, memory, X, 7), expected[:7])
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("d", [2, 40])
+def test_ties_go_downwards_and_long_rows_are_refused(d):
+    q, memory, _ = made(d, 6, 0)
+    X, out = np.zeros((6, d)), np.empty(1, dtype=np.int64)
+    X[:, :2] = 1.0
+    assert best(q, memory, X)[0] == 0
+    for odd in (99.0, np.nan, np.inf):
+        X[4, 1] = odd
+        assert rank(q, memory.rows[0], X, np.empty(0), out, flag(d)) == -1
+
+
+@pytest.mark.parametrize("dim", [3, 40])
+def test_the_floor_is_below_every_eigenvalue(dim):
+    """What bounds rest on, through forgetting, ageing and rewards."""
+    policy, rng = DOMD(problem=Problem(dim=dim), half_life=30), np.random.default_rng(2)
+    bandit = Bandit(policy)
+    for t in range(400):
+        x = rng.standard_normal(dim)
+        bandit.update(x / np.linalg.norm(x), t % 2)
+        if t % 90 == 89:
+            bandit.forget(20)
+        least = np.linalg.eigvalsh(bandit.curvature)[0]
+        assert policy.regularization * (1 - 1e-12) <= bandit._memory.floor[0] <= least * (1 + 1e-9)
+    assert dim > 3 or bandit._memory.floor[0] > 1.05 * policy.regularization
 
 
 def taught(policy, rounds=200):
@@ -188,8 +187,7 @@ def test_armset_is_a_copy_that_nobody_can_change():
     arms = ArmSet(X)
     X[0] = 9.0
     assert arms[0].max() < 1.0
-    np.testing.assert_allclose(arms.norms, np.linalg.norm(np.asarray(arms), axis=1))
-    for array in (arms.array, arms.norms, arms[1], np.asarray(arms)):
+    for array in (arms.array, arms[1], np.asarray(arms)):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0.0
     with pytest.raises(AttributeError):

@@ -108,9 +108,7 @@ def test_confidence_set_covers_the_truth_in_a_drifting_world():
     memory = policy.init(1)
     for t, (block) in enumerate(world.blocks((0,), 1), start=1):
         error = memory.theta[0] - block.theta[0, 0]
-        radius = (
-            theory.beta(policy._params.radius, float(t)) + theory.iota(world.problem) * V[t - 1]
-        )
+        radius = policy.width(memory)[0] + theory.iota(world.problem) * V[t - 1]
         assert np.sqrt(error @ memory.H[0] @ error) <= radius
         arm = policy.choose(memory, block.arms[0])
         x = block.arms[0][[0], arm]

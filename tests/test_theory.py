@@ -111,7 +111,7 @@ def test_discount_of_a_piecewise_world():
     ],
 )
 def test_regimes_and_clipping_when_drifting(path_length, regime, gamma):
-    problem = Problem(dim=2, horizon=100, path_length=path_length)
+    problem = Problem(dim=2, radius=1.0, horizon=100, path_length=path_length)
     assert theory.regime(problem) == regime
     assert 1 / 100 - 1e-12 <= theory.discount(problem) < 1
     if gamma is not None:
@@ -120,7 +120,7 @@ def test_regimes_and_clipping_when_drifting(path_length, regime, gamma):
 
 @pytest.mark.parametrize(("changes", "regime"), [(0, "calm"), (5, "interior"), (10**6, "restless")])
 def test_regimes_when_piecewise(changes, regime):
-    assert theory.regime(Problem(dim=2, horizon=100, change_points=changes)) == regime
+    assert theory.regime(Problem(dim=2, radius=1.0, horizon=100, change_points=changes)) == regime
 
 
 def test_regime_thresholds_are_the_theorems():
@@ -128,7 +128,7 @@ def test_regime_thresholds_are_the_theorems():
     d, T, k = 2, 100, 0.25
     low, high = d / (math.sqrt(k) * T), d * T / math.sqrt(k) * (1 - 1 / T) ** 2
     for P, regime in ((low * 0.999, "calm"), (low * 1.001, "interior"), (high * 1.001, "restless")):
-        assert theory.regime(Problem(dim=d, horizon=T, path_length=P)) == regime
+        assert theory.regime(Problem(dim=d, radius=1.0, horizon=T, path_length=P)) == regime
 
 
 def test_drifting_bound_by_hand():
@@ -173,11 +173,11 @@ def test_contexts_of_norm_L_are_the_paper_with_S_L():
 
 def test_missing_knowledge_is_named():
     with pytest.raises(ValueError, match="horizon"):
-        theory.discount(Problem(dim=2, path_length=1.0))
+        theory.discount(Problem(dim=2, radius=1.0, path_length=1.0))
     with pytest.raises(ValueError, match="path_length"):
-        theory.discount(Problem(dim=2, horizon=100))
+        theory.discount(Problem(dim=2, radius=1.0, horizon=100))
     with pytest.raises(ValueError, match="at least 2"):
-        theory.discount(Problem(dim=2, horizon=1, path_length=1.0))
+        theory.discount(Problem(dim=2, radius=1.0, horizon=1, path_length=1.0))
 
 
 def test_a_bound_for_every_environment_of_the_paper():

@@ -21,8 +21,7 @@ class Naive(NumpyDOMD):
 
 def naive(task: Task, half_life: float):
     S, gamma, lam = task.radius, 2 ** (-1 / half_life), task.norm**2
-    eta = 1 + S * task.norm
-    return Naive(task.dim, S=S, gamma=gamma, lam=lam, eta=eta, delta=None, scale=1.0)
+    return Naive(task.dim, S=S, gamma=gamma, lam=lam, eta=2.0, delta=None, scale=1.0)
 
 
 LEARNERS = {"DOMD": naive}

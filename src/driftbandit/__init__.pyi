@@ -23,6 +23,9 @@ from .families import Poisson as Poisson
 from .fleet import Fleet as Fleet
 from .policies.auto import AutoDOMD as AutoDOMD
 from .policies.auto import Explanation as Explanation
+from .policies.base import Policy as Policy
+from .policies.base import Scores as Scores
+from .policies.base import memory_bytes as memory_bytes
 from .policies.domd import DOMD as DOMD
 from .policies.domd import GLBOMD as GLBOMD
 from .policies.domd import Greedy as Greedy
@@ -42,9 +45,6 @@ from .policies.linear import LBWeightUCB as LBWeightUCB
 from .policies.linear import LinUCB as LinUCB
 from .policies.linear import SWLinUCB as SWLinUCB
 from .policies.master import MASTER as MASTER
-from .policies.policy import Policy as Policy
-from .policies.policy import Scores as Scores
-from .policies.policy import memory_bytes as memory_bytes
 from .policies.simple import Oracle as Oracle
 from .policies.simple import Uniform as Uniform
 from .problem import Problem as Problem

@@ -1,4 +1,4 @@
-"""A fixed catalogue of arms, checked and measured once."""
+"""A fixed catalogue of arms, checked once."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftbandit.linalg import Floats
-from driftbandit.ranking import row_norms
+from driftbandit.core.layout import Floats
 from driftbandit.validate import show
 
 
 class ArmSet:
     """Arms (n_arms, dim) that many decisions share; `Bandit.choose` takes it for an array.
 
-    The copy it holds is read-only, and so the norms that the search for the best arm starts from
-    are computed once. Worth it from about a thousand arms on.
+    It is a read-only copy in the form that kernels take, so lists and arrays of other types are
+    converted once instead of in every call.
 
     >>> catalogue = ArmSet([[0.6, 0.8], [1.0, 0.0]])
-    >>> len(catalogue), catalogue.norms.tolist()
-    (2, [1.0, 1.0])
+    >>> len(catalogue)
+    2
     >>> catalogue[1]
     array([1., 0.])
     """
@@ -39,19 +38,13 @@ class ArmSet:
         if not np.isfinite(X).all():
             row = int(np.argmin(np.isfinite(X).all(axis=1)))
             raise ValueError(f"arm {row} holds NaN or infinity: {X[row]}; clean the features")
-        self._array, self._norms = X, row_norms(X)
-        for array in (self._array, self._norms):
-            array.flags.writeable = False
+        X.flags.writeable = False
+        self._array = X
 
     @property
     def array(self) -> Floats:
         """The arms, (n_arms, dim); read-only."""
         return self._array
-
-    @property
-    def norms(self) -> Floats:
-        """Their lengths, (n_arms,); read-only."""
-        return self._norms
 
     def __len__(self) -> int:
         return len(self._array)

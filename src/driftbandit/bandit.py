@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, overload
 
 import numpy as np
@@ -12,14 +11,17 @@ from numpy.typing import ArrayLike
 
 from driftbandit import files, validate
 from driftbandit.armset import ArmSet
-from driftbandit.policies.policy import Floats, Ints, Policy, Scores, Single, memory_bytes
-from driftbandit.ranking import row_norms
+from driftbandit.core.layout import size
+from driftbandit.forks import Stream, forkable_lock
+from driftbandit.policies.base import Floats, Ints, Policy, Scores, memory_bytes
+from driftbandit.policies.rows import RowPolicy
 from driftbandit.recipe import Recipe
 
 if TYPE_CHECKING:
     from driftbandit.policies.auto import AutoDOMD, Explanation
 
-SLACK = 1.0 + 1e-6  # contexts normalised in single precision may be a little too long
+
+FLOAT = np.dtype(np.float64)  # in this machine's byte order, which numba does not look at
 
 
 class Prediction(NamedTuple):
@@ -51,24 +53,19 @@ class Bandit:
             raise ValueError(
                 f"policy must be a policy such as DOMD(problem=...), got {validate.show(policy)}"
             )
-        self.policy = policy
-        self._rng = np.random.default_rng(validate.count("seed", seed, "for its own luck", least=0))
-        self._noise = self._rng.standard_normal((1, policy.noise_size))  # of the latest decision
-        self._limit = policy.problem.context_norm * SLACK
+        self.policy, self._lock = policy, forkable_lock()
+        self._stream = Stream(seed, policy.noise_size)
         self._start(policy.init(1))
 
     def _start(self, memory: Any) -> None:
         """Go on from this memory."""
-        self._lock = Lock()
-        self._single = self.policy.single(memory, self._limit) or Single(
-            memory,
-            self._choose_plain,
-            self._update_plain,
-            self._best_plain,
-            self._forget_plain,
-            self._copy_plain,
-        )
-        self._memory, self._choose, self._update = self._single[:3]
+        self._noise = np.zeros(self.policy.noise_size)  # of the latest decision
+        self._memory, self._row, self._first = memory, None, np.empty(1, dtype=np.int64)
+        if isinstance(self.policy, RowPolicy):
+            rows = self.policy.rows(memory)
+            self._memory, self._row = self.policy.view(rows), rows[0]
+            self._recipe, self._large = self.policy.recipe, self.policy.engine.large
+            self._rank, self._learn = self.policy.engine.one()
 
     @overload
     def choose(self, arms: ArrayLike | ArmSet) -> int: ...
@@ -77,63 +74,79 @@ class Bandit:
     def choose(self, arms: Any, *, k: int | None = None) -> int | Ints:
         """Index of the arm to play, of arms (n_arms, dim); their number may change every call.
 
-        With `k` the indices of the k best arms, best first. A catalogue of thousands that stays
-        the same is best held as an `ArmSet`.
+        With `k` the indices of the k best arms, best first.
         """
-        if k is not None:
-            return self._slate(arms, k)
-        arm = self._choose(arms)
-        return arm if arm >= 0 else int(self._slate(arms, 1)[0])
-
-    def _slate(self, arms: Any, k: int) -> Ints:
-        if isinstance(arms, ArmSet):
-            X, norms = arms.array, arms.norms
-        else:
+        X = arms
+        if type(X) is not np.ndarray or X.dtype is not FLOAT:
             X = self._array(arms, 2)
-            norms = row_norms(X)
-        known = X.shape[1] == self.policy.problem.dim and len(X) > 0
-        if not known or not norms.max() <= self._limit:
+        best = self._first if k is None else np.empty(self._slots(k, X), dtype=np.int64)
+        with self._lock:
+            noise = self._stream.peek() if self._noise.size else self._noise
+            arm = self._best(X, noise, best)
+            if arm >= 0 and noise.size:
+                self._stream.step()
+                self._noise = noise
+        if arm < 0:
             self._complain(X)
+        return arm if k is None else best
+
+    def _best(self, X: Floats, noise: Floats, best: Ints) -> int:
+        """Fill `best`; the first of them, or -1 if X is no matrix of contexts."""
+        if self._row is None:
+            X, problem = self._array(X, 2), self.policy.problem
+            if X.shape[1] != problem.dim or not len(X) or problem.first_bad(X) >= 0:
+                return -1
+            best[:] = self.policy.best(self._memory, X[None], best.size, noise[None])[0]
+            return int(best[0])
+        try:
+            return self._rank(self._recipe, self._row, X, noise, best, self._large)
+        except (TypeError, ValueError):  # an array of another kind
+            X = self._array(X, 2)
+            return self._rank(self._recipe, self._row, X, noise, best, self._large)
+
+    def _slots(self, k: Any, X: Floats) -> int:
         k = validate.count("k", k, "arms to choose")
         if k > len(X):
             raise ValueError(f"k must be at most the number of arms, {len(X)}, got {k}")
-        return self._single.best(X, norms, k)
+        return k
 
-    def update(self, x: ArrayLike, reward: float) -> None:
-        """Learn that the context x (dim,) was played and gave this reward, now or long ago."""
-        if self._update(x, reward):
-            return
-        if not self._update(self._array(x, 1), self._number(reward)):
+    def update(self, x: ArrayLike, reward: float, *, steps: float = 1.0) -> None:
+        """Learn that the context x (dim,) was played and gave this reward, now or long ago.
+
+        The memory ages by `steps` first: rounds, or the time since the last update in units of
+        one round, as `half_life` counts them.
+        """
+        if type(x) is not np.ndarray or x.dtype is not FLOAT:
+            x = self._array(x, 1)
+        if steps != 1.0:
+            steps = validate.nonnegative("steps", steps, "rounds since the last update")
+        with self._lock:
+            learnt = self._taught(x, reward, steps)
+        if not learnt:
             self._complain(x)
             self._complain_reward(reward)
 
-    def _choose_plain(self, arms: Floats) -> int:
-        X = self._array(arms, 2)
-        return int(self._best_plain(X, None, 1)[0]) if self._are_contexts(X) else -1
+    def _taught(self, x: Any, reward: Any, steps: float) -> bool:
+        if self._row is None:
+            return self._taught_by_protocol(self._array(x, 1), self._number(reward), steps)
+        try:
+            return self._learn(self._recipe, self._row, x, reward, steps, self._large)
+        except (TypeError, ValueError, OverflowError):  # an array or a number of another kind
+            x, reward = self._array(x, 1), self._number(reward)
+            return self._learn(self._recipe, self._row, x, reward, steps, self._large)
 
-    def _best_plain(self, X: Floats, _norm: Any, k: int) -> Ints:
-        with self._lock:
-            self._noise = self._rng.standard_normal((1, self.policy.noise_size))
-            return self.policy.best(self._memory, X[None], k, self._noise)[0]
-
-    def _update_plain(self, x: Floats, reward: float) -> bool:
-        X, r = self._array(x, 1)[None], self._number(reward)
-        if not self._are_contexts(X) or not self.policy.problem.family.contains(r):
+    def _taught_by_protocol(self, x: Floats, r: float, steps: float) -> bool:
+        problem, X = self.policy.problem, x[None]
+        if x.size != problem.dim or problem.first_bad(X) >= 0 or not problem.family.contains(r):
             return False
-        with self._lock:
-            self._memory = self.policy.update(self._memory, X, np.array([r]), self._noise)
+        if steps != 1.0:
+            self._memory = self.policy.forget(self._memory, steps - 1.0)
+        self._memory = self.policy.update(self._memory, X, np.array([r]), self._noise[None])
         return True
-
-    def _forget_plain(self, steps: float) -> None:
-        with self._lock:
-            self._memory = self.policy.forget(self._memory, steps)
-
-    def _copy_plain(self) -> Any:
-        return type(self._memory)(*(a.copy() for a in self._memory))
 
     def scores(self, arms: ArrayLike) -> Scores:
         """Mean, bonus and upper bound of every arm, each (n_arms,), on the policy's own scale."""
-        X, memory = self._contexts(arms), self._now()
+        X, memory = self._contexts(arms), self._copy()
         return Scores(*(column[0] for column in self.policy.scores(memory, X[None])))
 
     def predict(self, arms: ArrayLike, *, level: float | None = None) -> Prediction:
@@ -143,7 +156,7 @@ class Bandit:
         With `level=0.95`, say, it is a Gaussian interval around the estimate, whatever the bonus.
         It describes a world that stands still; drift comes on top.
         """
-        X, memory = self._contexts(arms), self._now()
+        X, memory = self._contexts(arms), self._copy()
         if level is not None:
             level = validate.number("level", level, "coverage, below 1")
             if not 0.0 < level < 1.0:
@@ -154,8 +167,7 @@ class Bandit:
         if level is None:
             center, width, _ = (column[0] for column in self.policy.scores(memory, X[None]))
             if self.policy.on_reward_scale:
-                low, high = family.link.low, family.link.high
-                return Prediction(center, *np.clip([center - width, center + width], low, high))
+                return self._allowed(center, center - width, center + width)
         else:
             deviation = self.policy.deviation(memory, X[None])
             if deviation is None:
@@ -163,7 +175,12 @@ class Bandit:
             from statistics import NormalDist  # several milliseconds that few need
 
             width = NormalDist().inv_cdf(0.5 + 0.5 * level) * deviation[0]
-        return Prediction(family.mu(mean), family.mu(mean - width), family.mu(mean + width))
+        return self._allowed(family.mu(mean), family.mu(mean - width), family.mu(mean + width))
+
+    def _allowed(self, *prediction: Floats) -> Prediction:
+        """No reward, so no mean reward, is outside the family's range."""
+        link = self.policy.problem.family.link
+        return Prediction(*np.clip(prediction, link.low, link.high))
 
     def explain(self) -> Explanation:
         """What an AutoDOMD makes of its world: effective memory, weights, and a word for it."""
@@ -182,7 +199,7 @@ class Bandit:
         return ax
 
     def _auto(self) -> AutoDOMD:
-        from driftbandit.policies.auto import AutoDOMD  # who has another need not load it
+        from driftbandit.policies.auto import AutoDOMD  # imported lazily: only AutoDOMD explains
 
         if not isinstance(self.policy, AutoDOMD):
             raise ValueError(
@@ -194,12 +211,17 @@ class Bandit:
     def forget(self, steps: float) -> None:
         """Age the memory by so many rounds without data, for example over a night."""
         steps = validate.nonnegative("steps", steps, "rounds that passed without data")
-        self._single.forget(steps)
+        with self._lock:
+            memory = self.policy.forget(self._memory, steps)
+            if self._row is None:
+                self._memory = memory
 
-    def _now(self) -> Any:
+    def _copy(self) -> Any:
         """A copy of the memory, between two updates of other threads."""
         with self._lock:
-            return self._single.copy()
+            if isinstance(self.policy, RowPolicy):
+                return self.policy.from_rows(self.policy.rows(self._memory))
+            return type(self._memory)(*(a.copy() for a in self._memory))
 
     @property
     def theta(self) -> Floats:
@@ -235,55 +257,54 @@ class Bandit:
         with self._lock:
             header = {
                 "policy": self.policy.to_dict(),
-                "rng": self._rng.bit_generator.state,
+                "stream": self._stream.state,
                 "noise": self._noise.tolist(),
             }
-            memory = self._single.copy()
-        files.write(path, "bandit", header, memory._asdict())
+            arrays = self._memory._asdict() if self._row is None else {"row": self._row}
+            files.write(path, "bandit", header, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Bandit:
-        """The bandit that `save` wrote; it goes on bit for bit as if it had never stopped."""
-        header, arrays = files.read(path, "bandit")
-        try:
-            bandit = cls(Recipe.from_dict(header["policy"]))
-            bandit._rng.bit_generator.state = header["rng"]
-            bandit._noise = np.array(header["noise"], dtype=float).reshape(bandit._noise.shape)
-            bandit._start(_fitting(bandit.policy, arrays))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(
-                f"{path} is damaged or foreign: {error}; restore it from a copy"
-            ) from None
+    def load(cls, path: str | os.PathLike[str], *, seed: int | None = None) -> Bandit:
+        """Read what `save` wrote; the bandit goes on bit for bit.
+
+        Workers that load the same file would draw the same arms: give each a `seed` of its own.
+        """
+        with files.opened(path, "bandit") as (header, archive):
+            policy = Recipe.from_dict(header["policy"])
+            if not isinstance(policy, Policy):
+                raise ValueError(f"it holds a {type(policy).__name__}, no policy")
+            memory = _saved(policy, archive)
+            bandit = cls(policy, seed=0 if seed is None else seed)
+            bandit._start(memory)
+            bandit._noise = np.asarray(header["noise"], dtype=float).reshape(policy.noise_size)
+            if seed is None:
+                bandit._stream.state = header["stream"]
         return bandit
 
     def __repr__(self) -> str:
         return f"Bandit({self.policy!r}, rounds={self.rounds})"
 
     def __getstate__(self) -> dict[str, Any]:
+        memory = self._copy()
         with self._lock:
-            memory = self._single.copy()._asdict()
-            return {"policy": self.policy, "memory": memory, "rng": self._rng, "noise": self._noise}
+            state = {"policy": self.policy, "stream": self._stream.state, "noise": self._noise}
+            return state | {"memory": tuple(memory)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["policy"])  # type: ignore[misc]
-        self._rng, self._noise = state["rng"], state["noise"]
-        self._start(type(self._memory)(**state["memory"]))
+        self._start(type(self._memory)(*state["memory"]))
+        self._stream.state, self._noise = state["stream"], state["noise"]
 
     def _contexts(self, arms: ArrayLike) -> Floats:
         """arms as a clean (n_arms, dim) array."""
         X = self._array(arms, 2)
-        if not self._are_contexts(X):
-            self._complain(X)
+        self._complain(X)
         return X
 
-    def _are_contexts(self, X: Floats) -> bool:
-        if X.shape[1] != self.policy.problem.dim or not len(X):
-            return False
-        with np.errstate(over="ignore"):
-            return bool((np.einsum("ad,ad->a", X, X) <= self._limit**2).all())
-
-    def _array(self, value: ArrayLike, ndim: int) -> Floats:
-        """`value` as an array that compiled code takes: contiguous, float64."""
+    def _array(self, value: Any, ndim: int) -> Floats:
+        """`value` as an array that kernels take: contiguous, float64."""
+        if isinstance(value, ArmSet):
+            return value.array
         try:
             given = np.asarray(value)
             X = np.require(given, np.float64, ["C", "A"]) if given.dtype.kind in "biuf" else given
@@ -307,24 +328,14 @@ class Bandit:
         )
         raise ValueError(f"expected real numbers of shape {row}, because dim={d}; got {got}")
 
-    def _complain(self, given: ArrayLike) -> None:
+    def _complain(self, given: Any) -> None:
         """Say what is wrong with these contexts, if anything is."""
-        X = np.asarray(given, dtype=float)
+        X = self._array(given, np.ndim(given))
         if X.shape[-1] != self.policy.problem.dim or not X.size:
             self._complain_shape(X, X.ndim)
-        for index, row in enumerate(np.atleast_2d(X)):
-            if not np.isfinite(row).all():
-                raise ValueError(
-                    f"context {index} holds NaN or infinity: {row}; clean the features"
-                )
-            if math.hypot(*row) > self._limit:
-                raise ValueError(
-                    f"context {index} has norm {math.hypot(*row):.6g}, above context_norm="
-                    f"{self.policy.problem.context_norm:g}: scale the features down, or raise "
-                    "Problem(context_norm=...)"
-                )
+        self.policy.problem.check_contexts(np.atleast_2d(X))
 
-    def _number(self, reward: float) -> float:
+    def _number(self, reward: Any) -> float:
         r = float(reward) if isinstance(reward, (bool, np.bool_)) else validate.real(reward)
         if math.isnan(r):
             self._complain_reward(reward)
@@ -338,15 +349,21 @@ class Bandit:
         )
 
 
-def _fitting(policy: Policy, arrays: dict[str, Any]) -> Any:
-    """The saved arrays as a memory of one learner, if they look like one of this policy."""
-    fresh = policy.init(1)
-    for name, array in zip(fresh._fields, fresh):
-        saved, free = arrays[name], policy.growing.get(name, ())
-        shape = tuple(array.shape[k] if k in free else n for k, n in enumerate(saved.shape))
-        if saved.dtype != array.dtype or shape != array.shape:
-            raise ValueError(f"its array {name!r} is {saved.dtype} {saved.shape}")
-    memory = type(fresh)(**{name: arrays[name] for name in fresh._fields})
+def _saved(policy: Policy, archive: Any) -> Any:
+    """The memory of one learner in a file, if it can be one of this policy."""
+    if isinstance(policy, RowPolicy):
+        rows = archive.read("row", np.float64, (size(policy.fields),))[None]
+        memory = policy.view(rows)
+    else:
+        fresh = policy.like if archive.bytes >= policy.least_bytes else None
+        if fresh is None:
+            raise ValueError(f"{archive.bytes} bytes are too few for dim={policy.problem.dim}")
+        memory = type(fresh)(
+            *(
+                archive.read(name, a.dtype, a.shape, policy.growing.get(name, ()))
+                for name, a in zip(fresh._fields, fresh)
+            )
+        )
     if not policy.sane(memory):
         raise ValueError(f"no {policy.name} can have this memory")
     return memory

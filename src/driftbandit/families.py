@@ -7,18 +7,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from driftbandit import validate
-from driftbandit.links import IDENTITY, LOG, LOGIT, Link
 from driftbandit.recipe import Recipe
 
 Floats = NDArray[np.float64]
 
+LOGIT, IDENTITY, LOG = range(3)  # codes by which kernels know a link
 LARGEST_EXPONENT = 709.0  # exp overflows beyond; the log link saturates there instead
+
+
+class Link(NamedTuple):
+    """What kernels need to know of a family."""
+
+    code: int
+    trials: float
+    g: float
+    low: float  # smallest and largest reward, and whether rewards are whole numbers
+    high: float
+    whole: bool
 
 
 class Family(Recipe):
@@ -87,10 +98,11 @@ class Family(Recipe):
         """Smallest slope on [-S, S]."""
         raise NotImplementedError
 
-    def contains(self, r: float) -> bool:
-        """Whether r is a possible reward."""
-        r, link = float(r), self.link
-        return link.low <= r <= link.high and (not link.whole or r.is_integer())
+    def contains(self, r: ArrayLike) -> Any:
+        """Whether r is a possible reward, for each r."""
+        r, link = np.asarray(r, dtype=float), self.link
+        inside = (link.low <= r) & (r <= link.high)
+        return inside & (r == np.floor(r)) if link.whole else inside
 
     def draw(self, z: ArrayLike, u: ArrayLike) -> Floats:
         """Rewards at natural parameters z: the quantile of the uniform numbers u in [0, 1).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import uuid
 import zipfile
@@ -15,7 +16,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 FORMAT = "driftbandit"
-VERSION = 1
+VERSION = 2
+LONGEST = 1 << 22  # bytes of a header
 
 
 def write(path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arrays: Any) -> Path:
@@ -47,17 +49,69 @@ def _write_npz(file: BinaryIO, columns: Iterable[tuple[str, Any]]) -> None:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
-def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and arrays of a file of this kind, or a ValueError that says what is wrong with it."""
+class Archive:
+    """The arrays of a file: each is read only if it is what the reader expects."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._zip = zipfile.ZipFile(file)
+        self.bytes = file.seek(0, os.SEEK_END)  # of the file, and so at most of all its arrays
+
+    def read(self, name: str, dtype: Any, shape: Any, free: Any = ()) -> Any:
+        """The array of this name, type and shape; the axes in `free` may have any length."""
+        found, member = self._open(name)
+        wanted = tuple(n if k in free else m for k, (m, n) in enumerate(zip(shape, found[0])))
+        if len(found[0]) != len(shape) or found[0] != wanted or found[1] or found[2] != dtype:
+            raise ValueError(f"its array {name!r} is {found[2]} {found[0]}")
+        count = math.prod(found[0])
+        data = np.frombuffer(member.read(count * found[2].itemsize), dtype=dtype)
+        return data.reshape(found[0]).copy()
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Of the array of this name, unread."""
+        return tuple(self._open(name)[0][0])
+
+    def text(self, name: str) -> str:
+        """An array that is one string."""
+        found, member = self._open(name)
+        if found[2].kind != "U" or found[0] != () or found[2].itemsize > LONGEST:
+            raise ValueError(f"its {name} is {found[2]} {found[0]}")
+        return str(np.frombuffer(member.read(found[2].itemsize), dtype=found[2])[0])
+
+    def any(self, name: str) -> Any:
+        """The array of this name, whatever it is."""
+        (shape, _, dtype), _ = self._open(name)
+        return self.read(name, dtype, shape)
+
+    def _open(self, name: str) -> tuple[Any, Any]:
+        """Shape, order and type of an array, and the file that goes on with its numbers."""
+        info = self._zip.getinfo(f"{name}.npy")
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size > self.bytes:
+            raise ValueError(f"its array {name!r} is compressed, which nothing here writes")
+        member = self._zip.open(info)
+        version = np.lib.format.read_magic(member)
+        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else None
+        if header is None:
+            raise ValueError(f"its array {name!r} is in npy format {version}")
+        return header(member), member
+
+
+def read(
+    path: str | os.PathLike[str], kind: str, names: Iterable[str]
+) -> tuple[Any, dict[str, Any]]:
+    """Header and these arrays of a file of this kind, of any shape and type."""
     with opened(path, kind) as (header, archive):
-        return header, {name: archive[name] for name in archive.files if name != "header"}
+        return header, {name: archive.any(name) for name in names}
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str], kind: str) -> Iterator[tuple[dict[str, Any], Any]]:
-    """Header of a file of this kind and its archive, whose arrays are read when asked for."""
-    with _whole(path), open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-        header = json.loads(str(archive["header"]))
+def opened(path: str | os.PathLike[str], kind: str) -> Iterator[tuple[dict[str, Any], Archive]]:
+    """Header of a file of this kind and its archive, whose arrays are read when asked for.
+
+    Whatever the block raises becomes a ValueError that says that the file is to blame.
+    """
+    with _whole(path), open(path, "rb") as file:
+        archive = Archive(file)
+        header = json.loads(archive.text("header"))
         found = header["format"], header["kind"], int(header["version"])
         if found == (FORMAT, kind, VERSION):
             yield header, archive
@@ -82,8 +136,6 @@ def _whole(path: str | os.PathLike[str]) -> Iterator[None]:
 def _complaint(wanted: str, form: Any, kind: Any, version: int) -> str:
     if (form, kind) != (FORMAT, wanted):
         return f"holds a {form} {kind}, not a {FORMAT} {wanted}"
-    if version < 1:
-        return f"claims format {version}, which never existed: it is damaged"
-    return (
-        f"was written in format {version}, this version reads up to {VERSION}: upgrade driftbandit"
-    )
+    if version > VERSION:
+        return f"was written in format {version}, this version reads {VERSION}: upgrade driftbandit"
+    return f"was written in format {version}, this version reads {VERSION}: start anew"

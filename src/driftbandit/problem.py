@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from driftbandit import validate
 from driftbandit.families import Bernoulli, Family
 from driftbandit.recipe import Recipe
+
+Floats = NDArray[np.float64]
+
+SLACK = 1.0 + 1e-6  # contexts normalised in single precision may be a little too long
+UNBOUNDED = 10.0  # bound on |x'theta| where no radius is known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +27,7 @@ class Problem(Recipe):
     |---|---|---|
     | `dim` | d | length of a context |
     | `family` | m, mu, g(tau), R | how rewards follow from x'theta |
-    | `radius` | S | bound on the norm of theta, if known; else most policies take the paper's 1 |
+    | `radius` | S | bound on the norm of theta, if known; theory and rivals need it |
     | `context_norm` | L | bound on the norm of a context; the paper has 1 |
     | `horizon` | T | rounds to come, if known |
     | `path_length` | P_T | total movement of theta, if known |
@@ -64,21 +74,49 @@ class Problem(Recipe):
 
     @property
     def ball(self) -> float:
-        """Radius of the ball that theta is kept in: `radius`, or 1 where it is not known."""
-        return 1.0 if self.radius is None else self.radius
+        """Radius of the ball that theta is kept in: `radius`, or so large that |x'theta| <= 10,
+        which hardly ever matters, where that is not known."""
+        return UNBOUNDED / self.context_norm if self.radius is None else self.radius
 
     @property
     def S(self) -> float:
         """Bound on |x'theta|: the paper's S once contexts have norm at most 1."""
-        return self.ball * self.context_norm
+        return self.known("radius", "the bound S on |x'theta|") * self.context_norm
 
-    @property
+    @cached_property
     def k_mu(self) -> float:
         return self.family.k_mu(self.S)
 
-    @property
+    @cached_property
     def c_mu(self) -> float:
         return self.family.c_mu(self.S)
+
+    @property
+    def limit(self) -> float:
+        """Largest ||x||^2 of a context."""
+        return (self.context_norm * SLACK) ** 2
+
+    def first_bad(self, X: Floats) -> int:
+        """The first row of X (m, d) that is no context, because it is too long or not finite, or
+        -1. Sums run in the order in which kernels add: both decide alike, to the last bit."""
+        squares = np.zeros(len(X))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for column in X.T:
+                squares += column * column
+        good = squares <= self.limit  # NaN fails
+        return -1 if good.all() else int(np.argmin(good))
+
+    def check_contexts(self, X: Floats) -> None:
+        """Raise ValueError that says what is wrong with a row of X (m, d), if anything is."""
+        bad = self.first_bad(X)
+        if bad < 0:
+            return
+        if not np.isfinite(X[bad]).all():
+            raise ValueError(f"context {bad} holds NaN or infinity: {X[bad]}; clean the features")
+        raise ValueError(
+            f"context {bad} has norm {math.hypot(*X[bad]):.9g}, above context_norm="
+            f"{self.context_norm:g}: scale the features down, or raise Problem(context_norm=...)"
+        )
 
     def known(self, name: str, why: str) -> float:
         """The value of an optional field, or an error that says who needs it."""

@@ -44,6 +44,10 @@ class Recipe:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Fields alone: what was computed from them is computed again."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+
     def to_dict(self) -> dict[str, Any]:
         """The recipe as JSON-ready types, nested recipes included."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]

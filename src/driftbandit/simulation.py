@@ -111,7 +111,8 @@ class Run:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Run:
         """Read what `save` wrote."""
-        header, arrays = files.read(path, "run")
+        names = ("regret", "choices", "rewards", "choose_ns", "update_ns")
+        header, arrays = files.read(path, "run", names)
         try:
             run = cls(
                 policy=Recipe.from_dict(header["policy"]),

@@ -10,7 +10,6 @@ import numpy as np
 
 from driftbandit import files
 from driftbandit.fleet.batch import Key, keys_of
-from driftbandit.policies.policy import Policy, taken
 from driftbandit.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -24,56 +23,68 @@ def save(fleet: Fleet, path: str | os.PathLike[str]) -> None:
     header = {
         "policy": fleet.policy.to_dict(),
         "dtype": fleet.dtype,
-        "rng": fleet._rng.bit_generator.state,
+        "stream": fleet._stream.state,
     }
     files.write(path, "fleet", header, _columns(fleet))
 
 
 def _columns(fleet: Fleet) -> Iterator[tuple[str, Any]]:
     number = 0
-    for number, (keys, records) in enumerate(fleet._members.pages(), start=1):
+    for number, (keys, rows) in enumerate(fleet._members.pages(), start=1):
         for name, array in zip(("kinds", "ends", "keys"), packed(keys)):
             yield f"{name}.{number}", array
-        for name in records.dtype.names:
-            yield f"{name}.{number}", records[name]
+        yield f"rows.{number}", rows
     yield "pages", np.array(number)
 
 
 def load(kind: type[Fleet], path: str | os.PathLike[str], **options: Any) -> Fleet:
+    """All pages are checked before the first learner is made; what fails leaves nothing behind."""
     with files.opened(path, "fleet") as (header, archive):
-        recipe = {"policy": Recipe.from_dict(header["policy"]), "dtype": header["dtype"]}
-        kind(**recipe)._rng.bit_generator.state = header["rng"]
-        count = int(archive["pages"])
-    fleet = kind(**recipe, **options)
-    members, store = fleet._members, fleet._members.store
-    if store is not None and store.count:
-        store.close()
+        bare = kind(Recipe.from_dict(header["policy"]), dtype=header["dtype"])
+        bare._stream.state = header["stream"]
+        pages = int(archive.read("pages", np.int64, ()))
+        for number in range(1, pages + 1):
+            _page(bare, archive, number)
+    fleet = kind(bare.policy, dtype=bare.dtype, **options)
+    members, fleet._stream.state = fleet._members, bare._stream.state
+    if members.disk is not None and members.disk.count:
+        members.disk.close()
         raise ValueError(
-            f"store {store.path!r} holds learners already, and those of {path} would mix with "
-            "them: delete it or name another file"
+            f"store {members.disk.path!r} holds learners already, and those of {path} would mix "
+            "with them: delete it or name another file"
         )
-    with files.opened(path, "fleet") as (header, archive):
-        fleet._rng.bit_generator.state = header["rng"]
-        for number in range(1, count + 1):
-            _add(fleet.policy, members, archive, number)
+    try:
+        with files.opened(path, "fleet") as (header, archive):
+            for number in range(1, pages + 1):
+                _add(members, *_page(fleet, archive, number))
+    except BaseException:
+        if members.disk is not None:
+            members.disk.clear()
+            members.disk.close()
+        raise
     return fleet
 
 
-def _add(policy: Policy, members: Members, archive: Any, number: int) -> None:
-    """One page of learners, if they can be what `save` wrote."""
-    memory, record = members.rows.memory, members.rows.record
-    keys = unpacked(*(archive[f"{name}.{number}"] for name in ("kinds", "ends", "keys")))
-    columns = {name: archive[f"{name}.{number}"] for name in memory._fields}
-    for name, array in columns.items():
-        if array.dtype != record[name].base or array.shape != (len(keys), *record[name].shape):
-            raise ValueError(f"its array {name!r} is {array.dtype} {array.shape}")
-    if not policy.sane(taken(type(memory)(**columns), np.arange(len(keys)))):
+def _page(fleet: Fleet, archive: Any, number: int) -> tuple[list[Key], Any]:
+    """Keys and rows of one page, if they can be what `save` wrote."""
+    fresh, policy = fleet._members.table.rows[0], fleet.policy
+    kinds = archive.read(f"kinds.{number}", np.uint8, (0,), free=(0,))
+    ends = archive.read(f"ends.{number}", np.int64, (len(kinds),))
+    letters = archive.read(f"keys.{number}", np.uint8, (0,), free=(0,))
+    keys = unpacked(kinds, ends, letters)
+    rows = archive.read(f"rows.{number}", fresh.dtype, (len(keys), fresh.size))
+    if not policy.sane(policy.from_rows(rows)):
         raise ValueError(f"no {policy.name} can have these memories")
+    return keys, rows
+
+
+def _add(members: Members, keys: list[Key], rows: Any) -> None:
     for part in members.parts(len(keys)):
         batch = keys_of(keys[part])
         if members.find(batch).any() or len(set(keys[part])) < len(batch):
             raise ValueError("it holds a key twice")
-        members.rows.fill(members.make(batch), {name: a[part] for name, a in columns.items()})
+        places = members.make(batch)
+        members.table.rows[places] = rows[part]
 
 
 def packed(keys: list[Key]) -> tuple[Any, Any, Any]:

@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit.compiled import kernel
-from driftbandit.linalg import dot
-from driftbandit.links import Link, possible
-from driftbandit.policies.policy import Floats, Ints
+from driftbandit.core.layout import Floats, Ints
 from driftbandit.validate import show
 
 Key = int | str | bytes
@@ -69,12 +66,3 @@ def floats_of(name: str, given: Any, shape: tuple[Any, ...], meaning: str) -> Fl
         got = f"{found.dtype} {found.shape}" if isinstance(given, np.ndarray) else show(given)
         raise ValueError(f"{name} must be real numbers of shape {wanted}, {meaning}; got {got}")
     return np.require(found, np.float64, ["C", "W"])
-
-
-@kernel
-def first_bad(link: Link, limit: float, x: Floats, r: Floats) -> int:
-    """The first row that is no context or no reward, or -1."""
-    for b in range(len(r)):
-        if not dot(x[b], x[b]) <= limit * limit or not possible(link, r[b]):
-            return b
-    return -1

@@ -5,21 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from threading import RLock
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from driftbandit import validate
-from driftbandit.bandit import SLACK, Bandit
+from driftbandit.bandit import Bandit
+from driftbandit.core.layout import Floats, Ints
 from driftbandit.fleet import archive
-from driftbandit.fleet.batch import Key, first_bad, floats_of, key_of, keys_of
+from driftbandit.fleet.batch import Key, floats_of, key_of, keys_of
 from driftbandit.fleet.learner import Learner
 from driftbandit.fleet.members import Members
-from driftbandit.fleet.rows import OWN, Rows
+from driftbandit.fleet.table import OWN, Table
+from driftbandit.forks import Stream, forkable_lock
 from driftbandit.policies import Policy
-from driftbandit.policies.policy import Floats, Ints, taken
+from driftbandit.policies.rows import RowPolicy
 
 PLACE = 64  # bytes that a key takes in the index, at most
 EMPTY = 2048  # bytes that a fleet without learners takes, at most
@@ -47,8 +48,10 @@ class Fleet:
     in the paper's worlds is that of float64. A policy for which rounding could add more than a
     tenth to lambda, such as one that never forgets, is refused.
 
-    Every method checks its input first and leaves the fleet untouched if it raises. One lock
-    guards every method, so threads may share a fleet; they take turns, and a batch uses all cores.
+    Every method checks its input first and leaves the fleet untouched if it raises; an update that
+    fails because the disk is full says how many rows of its batch are learnt. One lock guards every
+    method, so threads may share a fleet; they take turns, and a batch uses all cores. In float32
+    `rounds` stops at 2^24.
 
     >>> from driftbandit import DOMD, Problem
     >>> fleet = Fleet(DOMD(problem=Problem(dim=2)))
@@ -68,15 +71,14 @@ class Fleet:
         store: str | os.PathLike[str] | None = None,
         seed: int = 0,
     ) -> None:
-        rows = Rows(_fresh(policy, dtype))
-        self._rng = np.random.default_rng(validate.count("seed", seed, "for its own luck", least=0))
+        table = Table(_fresh(policy, dtype))
         self.policy, self.dtype = policy, dtype
-        self._limit = policy.problem.context_norm * SLACK
-        self._lock = RLock()
-        self._members = Members(rows, self._opened(rows, memory_budget, store))
+        self._stream = Stream(seed, policy.noise_size)
+        self._lock = forkable_lock()
+        self._members = Members(table, self._opened(table, memory_budget, store))
 
-    def _opened(self, rows: Rows, budget: Any, store: Any) -> Any:
-        """The store, if there is to be one."""
+    def _opened(self, table: Table, budget: Any, store: Any) -> Any:
+        """The disk, if there is to be one."""
         if budget is None and store is None:
             return None
         if budget is None or not isinstance(store, (str, os.PathLike)):
@@ -84,45 +86,69 @@ class Fleet:
                 "memory_budget and store belong together: how many bytes to hold, and the file "
                 f"for learners beyond, got {budget!r} and {store!r}"
             )
-        one = rows.record.itemsize + OWN + PLACE
+        one = table.rows.nbytes + OWN + PLACE
         least = EMPTY + 2 * one
         budget = validate.count("memory_budget", budget, "bytes to hold", least=least)
-        rows.most = (budget - EMPTY) // one - 1
-        from driftbandit.fleet.store import Store  # SQLite only where it is wanted
+        table.most = (budget - EMPTY) // one - 1
+        from driftbandit.fleet.disk import Disk  # imported lazily: few fleets need SQLite
 
-        return Store(store, {"policy": self.policy.to_dict(), "dtype": self.dtype}, rows.record)
+        return Disk(store, {"policy": self.policy.to_dict(), "dtype": self.dtype}, table.rows[0])
 
     def choose(self, keys: Any, arms: ArrayLike) -> Ints:
         """Index of the arm to play for every key, (B,), of arms (B, N, d), or (N, d) for all."""
         batch = keys_of(keys)
         X = self._arms(len(batch), arms)
         out = np.empty(len(batch), dtype=np.int64)
+        if not isinstance(self.policy, RowPolicy):  # whose kernels look for themselves
+            self._check_arms(batch, X)
         with self._lock:
+            before = self._stream.state
             for part in self._members.parts(len(batch)):
-                rows = self._members.find(batch[part])
-                own = X[part] if len(X) > 1 else X
-                out[part] = self.policy.choose_rows(
-                    self._members.rows.memory, rows, own, self._limit, self._noise(len(rows))
-                )
-        if len(out) and out.min() < 0:
-            bad = int(np.argmin(out))
-            self._complain(batch[bad], lambda bandit: bandit.choose(X[bad if len(X) > 1 else 0]))
+                which = self._members.find(batch[part])
+                own, noise = X[part] if len(X) > 1 else X, self._noise(len(which))
+                try:
+                    out[part] = self.policy.choose_rows(self._members.table.rows, which, own, noise)
+                except ValueError:
+                    self._stream.state = before
+                    self._check_arms(batch, X)
+                    raise
         return out
+
+    def _check_arms(self, batch: Any, X: Floats) -> None:
+        bad = self.policy.problem.first_bad(X.reshape(-1, X.shape[2]))
+        if bad >= 0 and len(batch):
+            own = bad // X.shape[1]
+            self._blame(batch[own], lambda: self.policy.problem.check_contexts(X[own]))
 
     def update(self, keys: Any, x: ArrayLike, rewards: ArrayLike) -> None:
         """Learn that contexts x (B, d) were played for these keys and gave these rewards (B,),
         now or long ago; a key that comes twice learns in order."""
-        batch, d = keys_of(keys), self.policy.problem.dim
+        batch, d, problem = keys_of(keys), self.policy.problem.dim, self.policy.problem
         X = floats_of("x", x, (len(batch), d), "the row that was played for every key")
         r = floats_of("rewards", rewards, (len(batch),), "one for every key")
-        bad = first_bad(self.policy.problem.family.link, self._limit, X, r)
+        bad = problem.first_bad(X)
         if bad >= 0:
-            self._complain(batch[bad], lambda bandit: bandit.update(X[bad], r[bad]))
+            self._blame(batch[bad], lambda: problem.check_contexts(X[bad : bad + 1]))
+        possible = problem.family.contains(r)
+        if not possible.all():
+            bad = int(np.argmin(possible))
+            self._blame(batch[bad], lambda: Bandit._complain_reward(self, r[bad]))  # type: ignore[arg-type]
+        done = 0
         with self._lock:
             for part in self._members.parts(len(batch)):
-                rows = self._members.find_or_make(batch[part])
-                noise = self._noise(len(rows))
-                self.policy.update_rows(self._members.rows.memory, rows, X[part], r[part], noise)
+                try:
+                    which = self._members.find_or_make(batch[part])
+                except OSError as error:
+                    raise self._short(error, done) from None
+                noise = self._noise(len(which))
+                self.policy.update_rows(self._members.table.rows, which, X[part], r[part], noise)
+                done += len(which)
+
+    @staticmethod
+    def _short(error: OSError, done: int) -> OSError:
+        if not done:
+            return error
+        return OSError(f"{error}. The first {done} rows of the batch are learnt: pass the others")
 
     def _arms(self, count: int, arms: ArrayLike) -> Floats:
         meaning, shape = (
@@ -137,30 +163,28 @@ class Fleet:
             raise ValueError(f"arms must have at least one row to choose from, got {X.shape}")
         return X
 
-    def _complain(self, key: Any, call: Any) -> None:
-        """Let a lone bandit say what is wrong with a row."""
+    def _blame(self, key: Any, complain: Any) -> None:
+        """Say what is wrong with a row, and whose it is."""
         try:
-            call(Bandit(self.policy))
+            complain()
         except ValueError as error:
             key = key.item() if isinstance(key, np.integer) else key
             raise ValueError(f"key {validate.show(key)}: {error}") from None
 
     def _noise(self, count: int) -> Floats | None:
         size = self.policy.noise_size
-        return self._rng.standard_normal((count, size)) if size else None
+        return self._stream.many(count) if size else None
 
-    def _read(self, key: Key) -> Any:
-        """A copy of the memory of one learner."""
-        with self._lock:
-            rows = self._members.find(keys_of([key]))
-            if not rows[0]:
-                raise KeyError(key)
-            return taken(self._members.rows.memory, rows)
+    def _place(self, key: Key) -> int:
+        """The row of one learner."""
+        place = int(self._members.find(keys_of([key]))[0])
+        if not place:
+            raise KeyError(key)
+        return place
 
-    def _write(self, key: Key, memory: Any) -> None:
-        with self._lock:
-            rows = self._members.find_or_make(keys_of([key]))
-            self.policy.put(self._members.rows.memory, rows, memory)
+    def _write(self, key: Key, rows: Floats) -> None:
+        place, table = self._place(key), self._members.table
+        table.rows[place] = rows[0] if self.dtype == "float64" else self.policy.narrow(rows)[0]
 
     def __getitem__(self, key: Key) -> Learner:
         key = key_of(key)
@@ -189,14 +213,14 @@ class Fleet:
     @property
     def bytes_per_learner(self) -> int:
         """What one learner remembers."""
-        return int(self._members.rows.record.itemsize)
+        return int(self._members.table.rows[0].nbytes)
 
     @property
     def memory_bytes(self) -> int:
         """Bytes of all arrays: memories, room to grow into, and the index of whole numbers. A name
         takes some hundred bytes more, as an object of Python."""
         with self._lock:
-            return self._members.rows.nbytes + self._members.index.nbytes
+            return self._members.table.nbytes + self._members.directory.nbytes
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all learners, also those in the store, to one npz file (no pickle), atomically."""
@@ -238,4 +262,5 @@ def _fresh(policy: Any, dtype: Any) -> Any:
         )
     if dtype not in ("float64", "float32"):
         raise ValueError(f"dtype must be 'float64' or 'float32', got {validate.show(dtype)}")
-    return policy.init(1) if dtype == "float64" else policy.narrow(policy.init(1))
+    rows = policy.rows(policy.init(1))
+    return (rows if dtype == "float64" else policy.narrow(rows))[0]

@@ -8,7 +8,7 @@ import numpy as np
 
 from driftbandit.bandit import Bandit
 from driftbandit.fleet.batch import Key
-from driftbandit.policies.policy import Single
+from driftbandit.policies.rows import RowPolicy
 
 if TYPE_CHECKING:
     from driftbandit.fleet.fleet import Fleet
@@ -17,32 +17,42 @@ if TYPE_CHECKING:
 class Learner(Bandit):
     """A `Bandit` whose memory is a row of a fleet: what it learns, the fleet has learnt.
 
-    Arrays it shows are copies of the row at that moment. Copying or pickling it gives a bandit
-    of its own.
+    Copying or pickling it gives a bandit of its own.
     """
 
     def __init__(self, fleet: Fleet, key: Key) -> None:
-        self._fleet, self._key = fleet, key
-        self.policy, self._limit, self._rng = fleet.policy, fleet._limit, fleet._rng
-        self._noise = np.zeros((1, self.policy.noise_size))
-        self._lock = fleet._lock  # type: ignore[assignment]
-        self._single = Single(
-            None,
-            self._choose_plain,
-            self._update_plain,
-            self._best_plain,
-            self._forget_plain,
-            self._copy_plain,
-        )
-        self._choose, self._update = self._single.choose, self._single.update
+        self._fleet, self._key, self._version = fleet, key, -1
+        self.policy, self._lock, self._stream = fleet.policy, fleet._lock, fleet._stream
+        self._noise, self._first = np.zeros(self.policy.noise_size), np.empty(1, dtype=np.int64)
+        if isinstance(self.policy, RowPolicy):
+            self._recipe, self._large = self.policy.recipe, self.policy.engine.large
+            self._rank, self._learn = self.policy.engine.one()
+
+    @property
+    def _row(self) -> Any:  # type: ignore[override]
+        """The row as it lies in the fleet, or None where the policy or single precision wants
+        another way."""
+        table = self._fleet._members.table
+        if self._version != table.version or self._fleet._members.disk is not None:
+            place = self._fleet._place(self._key)  # which may move the table
+            row = table.rows[place]
+            fits = isinstance(self.policy, RowPolicy) and row.dtype == np.float64
+            self._here, self._version = row if fits else None, table.version
+        return self._here
 
     @property
     def _memory(self) -> Any:
-        return self._fleet._read(self._key)
+        with self._lock:
+            if self._row is not None:
+                return self.policy.view(self._row[None])  # type: ignore[attr-defined]
+            place = self._fleet._place(self._key)
+            return self.policy.from_rows(self._fleet._members.table.rows[place : place + 1])
 
     @_memory.setter
     def _memory(self, memory: Any) -> None:
-        self._fleet._write(self._key, memory)
+        with self._lock:
+            rows = self.policy.rows(memory)
+            self._fleet._write(self._key, rows)
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, key={self._key!r})"

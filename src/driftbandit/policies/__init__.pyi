@@ -1,5 +1,8 @@
 from .auto import AutoDOMD as AutoDOMD
 from .auto import Explanation as Explanation
+from .base import Policy as Policy
+from .base import Scores as Scores
+from .base import memory_bytes as memory_bytes
 from .domd import DOMD as DOMD
 from .domd import GLBOMD as GLBOMD
 from .domd import Greedy as Greedy
@@ -19,8 +22,5 @@ from .linear import LBWeightUCB as LBWeightUCB
 from .linear import LinUCB as LinUCB
 from .linear import SWLinUCB as SWLinUCB
 from .master import MASTER as MASTER
-from .policy import Policy as Policy
-from .policy import Scores as Scores
-from .policy import memory_bytes as memory_bytes
 from .simple import Oracle as Oracle
 from .simple import Uniform as Uniform

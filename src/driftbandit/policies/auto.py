@@ -5,27 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.compiled import direct
-from driftbandit.handles import AVAILABLE
-from driftbandit.policies import mixture
-from driftbandit.policies.auto_cell import single_auto
+from driftbandit.core.auto import TOO_LITTLE
+from driftbandit.core.layout import POINTS, AutoMemory, Fields, Memory, auto_fields, packed
+from driftbandit.policies.base import Floats, Ints, Scores
 from driftbandit.policies.domd import DOMD
-from driftbandit.policies.mirror import Memory, work_for
-from driftbandit.policies.mixture import AutoMemory, AutoParams
-from driftbandit.policies.policy import Floats, Ints, Policy, Scores, Single
+from driftbandit.policies.rows import AutoRows, RowPolicy
 
 DISCOUNTS = (0.9, 0.95, 0.98, 0.987, 0.993, 0.998, 1.0)
 LONG = 0.998  # discounts that suit a stationary world,
 MOSTLY = 0.4  # and their weight from which on it looks like one; a little less than the prior's
-UNBOUNDED = 10.0  # |x'theta| stays below this where no radius is known
 POOLS = ("mixture", "leader")
-
-_learn_all, _age_all = direct(mixture.learn_all), direct(mixture.age_all)
 
 
 class Explanation(NamedTuple):
@@ -39,7 +33,7 @@ class Explanation(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AutoDOMD(Policy):
+class AutoDOMD(RowPolicy):
     """DOMD without knobs: needs `dim` and `family`, uses `radius`, never asks for the drift.
 
     K learners, one per pair of `discounts` and `regularizations`, all learn from every reward by
@@ -69,7 +63,7 @@ class AutoDOMD(Policy):
     'stationary'
     """
 
-    discounts: tuple[float, ...] = DISCOUNTS
+    discounts: tuple[float, ...] | None = None
     regularizations: tuple[float, ...] | None = None
     share: float = 1e-4
     renewal: float = 8.0
@@ -78,16 +72,21 @@ class AutoDOMD(Policy):
     pool: str = "mixture"
     exploration: str = "ucb"
 
+    memory_type: ClassVar[type[Any]] = AutoRows
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        lams = self.regularizations
+        lams, gammas = self.regularizations, self.discounts
+        if gammas is None:  # a memory of 10 rounds is of no use in 50 dimensions
+            shortest = self.problem.dim / 3.0
+            gammas = tuple(g for g in DISCOUNTS if g == 1.0 or 1.0 / (1.0 - g) >= shortest)
         if lams is None and self.problem.radius is None:
             lams = (0.1, 0.5, 2.0, 8.0, 32.0)
         elif lams is None:  # what is plausible for theta in a ball of radius S
             lams = tuple(k / self.problem.S**2 for k in (4.0, 8.0, 32.0))
         self._set(
-            discounts=_grid("discounts", self.discounts, "gammas", 1.0),
-            regularizations=_grid("regularizations", lams, "lambdas", validate.LARGEST),
+            discounts=_clean("discounts", gammas, "gammas", 1.0),
+            regularizations=_clean("regularizations", lams, "lambdas", validate.LARGEST),
             share=validate.nonnegative("share", self.share, "part of the weight"),
             renewal=validate.positive("renewal", self.renewal, "nats behind the leader"),
             bonus=validate.nonnegative("bonus", self.bonus, "in standard deviations"),
@@ -106,81 +105,68 @@ class AutoDOMD(Policy):
 
     @cached_property
     def _judge(self) -> DOMD:
-        """What decides, once theta and H are given; no covariance is larger than its 1/lambda."""
+        """What decides, once theta and H are given."""
         assert self.regularizations is not None
-        reach = self._params.S * self.problem.context_norm
         return DOMD(
             problem=self.problem,
-            regularization=1.0 / (1.0 / self.regularizations[0] + reach**2),
+            regularization=self.regularizations[0],
             bonus=self.bonus,
             exploration=self.exploration,
         )
 
     @cached_property
-    def _params(self) -> AutoParams:
+    def _grid(self) -> tuple[Floats, Floats]:
+        """gamma and lambda of every learner; lambda L^2 serves contexts of norm L."""
+        grid: Any = np.meshgrid(self.discounts, self.regularizations)  # type: ignore[arg-type]
+        return grid[0].ravel(), grid[1].ravel() * self.problem.context_norm**2
+
+    @cached_property
+    def prior(self) -> Floats:
         """Longer memories weigh more at first: drift gives them away sooner than rest does."""
-        assert self.regularizations is not None
-        S = self.problem.radius
-        gamma, lam = (a.ravel() for a in np.meshgrid(self.discounts, self.regularizations))
-        prior = (1.001 - gamma) ** -0.3
-        return AutoParams(
-            link=self.problem.family.link,
-            S=UNBOUNDED / self.problem.context_norm if S is None else S,
-            gamma=gamma,
-            lam=lam * self.problem.context_norm**2,
-            prior=prior / prior.sum(),
-            share=self.share,
-            lapse=self.renewal,
-            start=max(0.0, self.renewal - 3.0),
-            gain_keep=0.998,
-            gain_floor=4.0 if self.rescaling else validate.LARGEST,  # stays 1
-            mixture=self.pool == "mixture",
-        )
+        prior = (1.001 - self._grid[0]) ** -0.3
+        return np.asarray(prior / prior.sum())
+
+    @property
+    def _gain_floor(self) -> float:
+        return 4.0 if self.rescaling else validate.LARGEST  # so stiff that gains stay 1
+
+    @cached_property
+    def recipe(self) -> Floats:
+        gamma, lam = self._grid
+        start, mixture = max(0.0, self.renewal - 3.0), self.pool == "mixture"
+        numbers = gamma.size, self.share, self.renewal, start, 0.998, self._gain_floor, mixture
+        S = np.full(gamma.size, self.problem.ball)
+        return np.concatenate([self._judge.recipe, numbers, gamma, lam, S, self.prior])
+
+    @property
+    def fields(self) -> Fields:
+        return auto_fields(self.problem.dim, self._grid[0].size)
+
+    @cached_property
+    def fresh(self) -> Floats:
+        """K learners at theta = 0 and H = lambda I, pooled."""
+        d, (_, lam), prior = self.problem.dim, self._grid, self.prior
+        w = prior if self.pool == "mixture" else np.arange(lam.size) == np.argmax(prior)
+        precision, one = 1.0 / np.sum(w / lam, where=w >= TOO_LITTLE), np.ones(lam.size)
+        begin = {
+            "g": self.problem.family.g,
+            "floor": precision,
+            "H": precision * np.eye(d),
+            "weights": prior,
+            "gains": one,
+            "stiffness": self._gain_floor * one,
+            "kept": one,
+            "Hs": lam[:, None, None] * np.eye(d),
+            "Ps": np.eye(d) / lam[:, None, None],
+        }
+        return packed(dict.fromkeys(self.fields, 0.0) | begin, self.fields, 1)[0]
 
     @property
     def noise_size(self) -> int:
         return self._judge.noise_size
 
-    def init(self, n: int = 1) -> AutoMemory:
-        """K learners at theta = 0 and H = lambda I, each of n times."""
-        p, d, K = self._params, self.problem.dim, self._params.gamma.size
-        gains = np.empty((n, K, 2))
-        gains[:] = 1.0, p.gain_floor
-        memory = AutoMemory(
-            theta=np.zeros((n, d)),
-            H=np.zeros((n, d, d)),
-            thetas=np.zeros((n, K, d)),
-            Hs=np.tile(p.lam[:, None, None] * np.eye(d), (n, 1, 1, 1)),
-            weights=np.tile(p.prior, (n, 1)),
-            gains=gains,
-            rounds=np.zeros((n, K)),
-            usual=np.zeros(n),
-            history=np.zeros((n, mixture.POINTS)),
-            t=np.zeros(n, dtype=np.int64),
-        )
-        return self.forget(memory, 0.0)
-
     def scores(self, memory: AutoMemory, arms: Floats) -> Scores:
-        return self._judge.scores(_pooled(memory), arms)
-
-    def choose(self, memory: AutoMemory, arms: Floats, noise: Floats | None = None) -> Ints:
-        return self._judge.choose(_pooled(memory), arms, noise)
-
-    def update(
-        self, memory: AutoMemory, x: Floats, r: Floats, noise: Floats | None = None
-    ) -> AutoMemory:
-        x, r = self._played(memory, x, r)
-        _learn_all(self._params, memory, x, r, work_for(self.problem.dim))
-        return memory
-
-    def single(self, memory: AutoMemory, limit: float) -> Single | None:
-        if not AVAILABLE or self.exploration != "ucb":
-            return None
-        return single_auto(self._judge._packed, self._params, memory, limit)
-
-    def forget(self, memory: AutoMemory, steps: float) -> AutoMemory:
-        _age_all(self._params, memory, float(steps), work_for(self.problem.dim))
-        return memory
+        return self._judge.scores(Memory(*memory[:5]), arms)
 
     def deviation(self, memory: AutoMemory, arms: Floats) -> Floats:
         """sqrt(x'Vx) with the mixture's covariance V."""
@@ -189,12 +175,18 @@ class AutoDOMD(Policy):
         return np.sqrt(np.einsum("nad,nde,nae->na", arms, V, arms))
 
     def sane(self, memory: AutoMemory) -> bool:
-        if not super().sane(memory):
+        if not super().sane(memory) or not (memory.floor > 0.0).all():
             return False
+        lam = self._grid[1]
         weights = (memory.weights >= 0).all() and np.allclose(memory.weights.sum(axis=1), 1.0)
-        inside = np.linalg.norm(memory.thetas, axis=2) <= self._params.S * (1.0 + 1e-9)
-        floors = np.linalg.eigvalsh(memory.Hs)[..., 0] >= self._params.lam * (1.0 - 1e-6)
-        return bool(weights and inside.all() and floors.all())
+        inside = np.linalg.norm(memory.thetas, axis=2) <= self.problem.ball * (1.0 + 1e-6)
+        kept = (memory.kept > 0.0) & (memory.kept <= 1.0) & (memory.stiffness > 0.0)
+        floors = np.linalg.eigvalsh(memory.Hs)[..., 0] >= memory.kept * lam * (1.0 - 1e-6)
+        inverse = np.allclose(memory.Hs @ memory.Ps, np.eye(self.problem.dim), atol=1e-3)
+        positive = np.linalg.eigvalsh(memory.H)[:, 0] > 0.0
+        return bool(
+            weights and inside.all() and kept.all() and floors.all() and inverse and positive.all()
+        )
 
     def explain(self, memory: AutoMemory) -> list[Explanation]:
         """What each of the n learners makes of its world."""
@@ -202,6 +194,7 @@ class AutoDOMD(Policy):
 
     def _explain(self, memory: AutoMemory, i: int) -> Explanation:
         assert self.regularizations is not None
+        assert self.discounts is not None
         grid = memory.weights[i].reshape(len(self.regularizations), len(self.discounts))
         now, usual = float(memory.weights[i] @ memory.rounds[i]), math.exp(memory.usual[i])
         by_discount = dict(zip(self.discounts, grid.sum(axis=0).tolist()))
@@ -217,16 +210,14 @@ class AutoDOMD(Policy):
 
     def memory_over_time(self, memory: AutoMemory) -> tuple[Ints, list[Floats]]:
         """Rounds and effective memory at them, for each of the n learners (of equal age)."""
-        stride = mixture.stride_of(int(memory.t[0]))
-        points = int(memory.t[0]) // stride
+        t, stride = int(memory.t[0]), 1
+        while t > POINTS * stride:
+            stride *= 2
+        points = t // stride
         return stride * np.arange(1, points + 1), [row[:points] for row in memory.history]
 
 
-def _pooled(memory: AutoMemory) -> Memory:
-    return Memory(memory.theta, memory.H, memory.t)
-
-
-def _grid(name: str, values: Any, meaning: str, high: float) -> tuple[float, ...]:
+def _clean(name: str, values: Any, meaning: str, high: float) -> tuple[float, ...]:
     """Different numbers in (0, high], in order."""
     if isinstance(values, (str, bytes)) or not np.iterable(values):
         raise ValueError(f"{name} must be a list of {meaning}, got {validate.show(values)}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from driftbandit.policies.auto import AutoDOMD
+from driftbandit.policies.base import Policy
 from driftbandit.policies.domd import DOMD, GLBOMD, Greedy
 from driftbandit.policies.glm import (
     BVDGLMUCB,
@@ -25,7 +26,6 @@ from driftbandit.policies.glm import (
 from driftbandit.policies.gloc import GLOC
 from driftbandit.policies.linear import DLinUCB, LBWeightUCB, LinUCB, SWLinUCB
 from driftbandit.policies.master import MASTER
-from driftbandit.policies.policy import Policy
 from driftbandit.policies.simple import Oracle, Uniform
 
 

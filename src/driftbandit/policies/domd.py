@@ -10,31 +10,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from driftbandit import theory, validate
-from driftbandit.compiled import direct
-from driftbandit.handles import AVAILABLE
-from driftbandit.policies.cell import cell_of, single_cell
-from driftbandit.policies.index import check_exploration, index_scores, thompson
-from driftbandit.policies.mirror import (
-    Memory,
-    Params,
-    age,
-    choose_all,
-    learn_all,
-    pack,
-    score_all,
-    work_for,
-)
-from driftbandit.policies.policy import Floats, Ints, Policy, Scores, Single
+from driftbandit.core.layout import Fields, Memory, domd_fields
+from driftbandit.policies.base import Floats, Scores
+from driftbandit.policies.index import check_exploration, index_scores
+from driftbandit.policies.rows import RowPolicy
 from driftbandit.problem import Problem
-from driftbandit.ranking import size_of_rows
 from driftbandit.theory import Radius, beta
 
-_score_all, _learn_all = direct(score_all), direct(learn_all)
-_choose_all = direct(choose_all, sized=True)
+FAINTEST = 1e-9  # lambda over what one reward can add: below, rounding would eat it
 
 
 @dataclass(frozen=True, kw_only=True)
-class DOMD(Policy):
+class DOMD(RowPolicy):
     """Discounted online mirror descent with an optimistic rule, O(d^3) a round for ever.
 
     | here | paper | |
@@ -48,9 +35,9 @@ class DOMD(Policy):
     | `exploration` | | "ucb", or "thompson": sample theta instead of adding a bonus |
 
     The plain constructor is the practical preset: lambda = 1, half-life 200 rounds, one deviation,
-    and eta = 1 + S, the theorem's with self-concordance constant 1, which is valid for all
-    families here and does not depend on how large a reward may be. `DOMD.from_theory(problem)` has
-    the theorem's eta, lambda, gamma and radius, which are proven and far more cautious.
+    and eta = 2, whatever the radius; without a radius there is no ball to speak of.
+    `DOMD.from_theory(problem)` has the theorem's eta, lambda, gamma and radius, which are proven
+    and far more cautious; it needs to know the radius.
 
     >>> problem = Problem(dim=5, radius=1.0, horizon=5000, path_length=6.28)
     >>> DOMD(problem=problem, half_life=500).discount == 2 ** (-1 / 500)
@@ -61,7 +48,7 @@ class DOMD(Policy):
 
     discount: float | None = None
     regularization: float = 1.0
-    step: float | None = None
+    step: float = 2.0
     bonus: float | None = None
     delta: float | None = None
     scale: float | None = None
@@ -76,14 +63,17 @@ class DOMD(Policy):
         check_exploration(self.exploration)
         self._set(discount=self._resolve_discount(half_life))
         self._resolve_bonus()
-        step = 1.0 + self.problem.S if self.step is None else self.step
-        lam = self.regularization
+        meaning = "lambda, floor of the curvature"
         self._set(
-            step=validate.positive("step", step, "eta, the mirror-descent step"),
-            regularization=validate.positive(
-                "regularization", lam, "lambda, floor of the curvature"
-            ),
+            step=validate.positive("step", self.step, "eta, the mirror-descent step"),
+            regularization=validate.positive("regularization", self.regularization, meaning),
         )
+        if self._lam < FAINTEST * self._most:
+            raise ValueError(
+                f"regularization {self.regularization:g} drowns in rounding, because one reward "
+                f"can add {self._most / self.problem.context_norm**2:.3g} to the curvature: use "
+                f"{FAINTEST * self._most / self.problem.context_norm**2:.2g} or more"
+            )
 
     def _resolve_discount(self, half_life: float | None) -> float:
         if self.discount is not None and half_life is not None:
@@ -122,6 +112,7 @@ class DOMD(Policy):
                 "scale", 1.0 if scale is None else scale, "factor on beta_t"
             ),
         )
+        self.problem.known("radius", "the theorem's beta_t(delta)")
 
     @classmethod
     def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
@@ -151,24 +142,37 @@ class DOMD(Policy):
         )
 
     @cached_property
-    def _params(self) -> Params:
+    def recipe(self) -> Floats:
         """Contexts of norm L are served by lambda L^2: the same as x/L, theta L and lambda."""
-        problem, lam = self.problem, self.regularization
+        problem, lam, link = self.problem, self.regularization, self.problem.family.link
         assert self.discount is not None
-        assert self.step is not None
-        return Params(
-            link=problem.family.link,
-            S=problem.ball,
-            gamma=self.discount,
-            lam=lam * problem.context_norm**2,
-            eta=self.step,
-            scale=1.0 if self.scale is None else self.scale,
-            radius=self._radius(self.step, lam),
+        radius = self._radius(self.step, lam)
+        numbers = (
+            problem.dim,
+            problem.limit,
+            link.code,
+            link.trials,
+            link.low,
+            link.high,
+            link.whole,
         )
+        letters = problem.ball, self.discount, self._lam, self.step
+        scale = 1.0 if self.scale is None else self.scale
+        return np.array([*numbers, *letters, scale, *radius[:4]], dtype=float)
 
-    @cached_property
-    def _packed(self) -> Floats:
-        return pack(self._params)
+    @property
+    def _lam(self) -> float:
+        return self.regularization * self.problem.context_norm**2
+
+    @property
+    def fields(self) -> Fields:
+        return domd_fields(self.problem.dim)
+
+    @property
+    def fresh(self) -> Floats:
+        """theta_1 = 0 and H_1 = lambda I."""
+        d, lam, g = self.problem.dim, self._lam, self.problem.family.g
+        return np.concatenate([[0.0, g, lam], np.zeros(d), (lam * np.eye(d)).ravel()])
 
     @property
     def noise_size(self) -> int:
@@ -176,92 +180,55 @@ class DOMD(Policy):
 
     def width(self, memory: Memory) -> Floats:
         """scale * beta_t of the coming round, (n,)."""
-        p = self._params
-        return np.array([p.scale * beta(p.radius, t + 1.0) for t in memory.t])
-
-    def init(self, n: int = 1) -> Memory:
-        """theta_1 = 0 and H_1 = lambda I for n learners."""
-        d = self.problem.dim
-        H = np.tile(self._params.lam * np.eye(d), (n, 1, 1))
-        return Memory(theta=np.zeros((n, d)), H=H, t=np.zeros(n, dtype=np.int64))
+        radius, scale = self._radius(self.step, self.regularization), self.scale
+        return np.array(
+            [(1.0 if scale is None else scale) * beta(radius, t + 1.0) for t in memory.t]
+        )
 
     def scores(self, memory: Memory, arms: Floats) -> Scores:
-        arms = self._arms(memory, arms)
-        mean, bonus = np.empty(arms.shape[:2]), np.empty(arms.shape[:2])
-        _score_all(self._packed, memory, arms, mean, bonus)
-        return Scores(mean, bonus, mean + bonus)
+        arms, family = self._arms(memory, arms), self.problem.family
+        return index_scores(family, True, memory.theta, memory.H, self.width(memory), arms)
 
-    def choose(self, memory: Memory, arms: Floats, noise: Floats | None = None) -> Ints:
-        arms = self._arms(memory, arms)
-        if self.exploration == "thompson":
-            return thompson(memory.theta, memory.H, self.width(memory), arms, noise)
-        out = np.empty(len(arms), dtype=np.int64)
-        d = self.problem.dim
-        _choose_all(size_of_rows(d), self._packed, memory, arms, work_for(d), out)
-        return out
-
-    def update(self, memory: Memory, x: Floats, r: Floats, noise: Floats | None = None) -> Memory:
-        x, r = self._played(memory, x, r)
-        _learn_all(self._packed, memory, x, r, work_for(self.problem.dim))
-        return memory
-
-    def single(self, memory: Memory, limit: float) -> Single | None:
-        if not AVAILABLE or self.exploration != "ucb":
-            return None
-        return single_cell(cell_of(self._packed, memory, limit))
-
-    def choose_rows(
-        self, memory: Memory, rows: Ints, arms: Floats, limit: float, noise: Floats | None = None
-    ) -> Ints:
-        if self.exploration != "ucb":
-            return super().choose_rows(memory, rows, arms, limit, noise)
-        from driftbandit.policies import many  # for fleets
-
-        return many.choose(self._packed, memory, rows, arms, limit)
-
-    def update_rows(
-        self, memory: Memory, rows: Ints, x: Floats, r: Floats, noise: Floats | None = None
-    ) -> None:
-        from driftbandit.policies import many
-
-        many.learn(self._packed, memory, rows, x, r)
-
-    def narrow(self, memory: Memory) -> Memory:
-        """In float32 `many.keep` adds at most 2^-24 (sqrt(d) + 2) ||H|| to H in a round, and
+    def narrow(self, rows: Floats) -> Any:
+        """In float32 `rows.keep` adds at most 2^-24 (sqrt(d) + 2) ||H|| to H in a round, and
         forgetting piles that up 1/(1 - gamma) times: safe while it is below a tenth of lambda."""
-        p, problem = self._params, self.problem
-        rounds = 1.0 / max(1.0 - p.gamma, 1e-100)
-        largest = p.lam + problem.k_mu / p.link.g * problem.context_norm**2 * rounds
+        problem, lam = self.problem, self._lam
+        assert self.discount is not None
+        rounds = 1.0 / max(1.0 - self.discount, 1e-100)
+        largest = lam + self._most * rounds
         added = 2.0**-24 * (math.sqrt(problem.dim) + 2.0) * largest * rounds
-        if added > 0.1 * p.lam:
+        if added > 0.1 * lam:
             raise ValueError(
-                f"in float32 rounding could add {added / p.lam:.2g} times lambda to the curvature "
+                f"in float32 rounding could add {added / lam:.2g} times lambda to the curvature "
                 f"of {self.name}, more than a tenth: use float64, or forget faster (discount, "
                 "half_life), or raise regularization"
             )
-        from driftbandit.policies import many
+        small = rows.astype(np.float32)
+        return np.where(small < rows, np.nextafter(small, np.float32(np.inf)), small)
 
-        return many.narrow(p.S, memory)
+    @property
+    def _most(self) -> float:
+        """What one reward can add to the curvature."""
+        family, L = self.problem.family, self.problem.context_norm
+        return family.k_mu(self.problem.ball * L) / family.g * L**2
 
     def sane(self, memory: Memory) -> bool:
         if not super().sane(memory):
             return False
-        inside = np.linalg.norm(memory.theta, axis=1) <= self._params.S * (1.0 + 1e-9)
+        inside = np.linalg.norm(memory.theta, axis=1) <= self.problem.ball * (1.0 + 1e-6)
         symmetric = np.array_equal(memory.H, np.swapaxes(memory.H, 1, 2))
-        floor = np.linalg.eigvalsh(memory.H)[:, 0] >= self._params.lam * (1.0 - 1e-6)
-        return bool(inside.all() and symmetric and floor.all())
+        least = np.linalg.eigvalsh(memory.H)[:, 0]
+        rounding = 1e-14 * len(memory.H[0]) * np.trace(memory.H, axis1=1, axis2=2)
+        floor = (least >= memory.floor * (1.0 - 1e-6) - rounding) & (
+            memory.floor >= self._lam * (1.0 - 1e-6)
+        )
+        return bool(inside.all() and symmetric and floor.all() and (memory.g > 0.0).all())
 
     def deviation(self, memory: Memory, arms: Floats) -> Floats:
         """||x||_{H^-1}, widened by sqrt(eta/2): a step of eta > 2 overreacts to every reward."""
-        arms = self._arms(memory, arms)
-        family, step = self.problem.family, self._params.eta
-        width = np.full(len(memory.t), math.sqrt(max(1.0, step / 2.0)))
+        arms, family = self._arms(memory, arms), self.problem.family
+        width = np.full(len(memory.t), math.sqrt(max(1.0, self.step / 2.0)))
         return index_scores(family, True, memory.theta, memory.H, width, arms).bonus
-
-    def forget(self, memory: Memory, steps: float) -> Memory:
-        for H in memory.H:
-            age(self._params.gamma**steps, self._params.lam, H)
-        return memory
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from driftbandit import validate
+from driftbandit.policies.base import Floats
 from driftbandit.policies.likelihood import (
     BVD,
     FIXED_V,
@@ -20,7 +21,6 @@ from driftbandit.policies.likelihood import (
     History,
     Likelihood,
 )
-from driftbandit.policies.policy import Floats
 from driftbandit.problem import Problem
 from driftbandit.theory import rivals
 

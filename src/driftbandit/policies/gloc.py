@@ -8,8 +8,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from driftbandit.mle import project_ball
+from driftbandit.policies.base import Floats, Ints
 from driftbandit.policies.index import IndexPolicy
-from driftbandit.policies.policy import Floats, Ints
 from driftbandit.theory import rivals
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from driftbandit import validate
 from driftbandit.families import Family
-from driftbandit.policies.policy import Floats, Ints, Policy, Scores
+from driftbandit.policies.base import Floats, Ints, Policy, Scores
 from driftbandit.problem import Problem
 
 EXPLORATIONS = ("ucb", "thompson")
@@ -122,6 +122,10 @@ class IndexPolicy(Policy):
     @property
     def _delta(self) -> float:
         return self.delta / self._horizon() if self.time_uniform else self.delta
+
+    @property
+    def least_bytes(self) -> int:
+        return 8 * self.problem.dim**2
 
     @property
     def noise_size(self) -> int:

@@ -26,9 +26,9 @@ from driftbandit.mle import (
     variable_goal,
     weights,
 )
+from driftbandit.policies.base import Floats, Ints
 from driftbandit.policies.index import IndexPolicy
 from driftbandit.policies.linear import absorb, slide, store
-from driftbandit.policies.policy import Floats, Ints
 
 NONE, FIXED_V, FIXED_VT, VARIABLE, BVD = range(5)
 

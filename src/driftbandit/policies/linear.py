@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from driftbandit import validate
+from driftbandit.policies.base import Floats, Ints
 from driftbandit.policies.index import IndexPolicy
-from driftbandit.policies.policy import Floats, Ints
 from driftbandit.problem import Problem
 from driftbandit.theory import rivals
 

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from driftbandit import validate
+from driftbandit.policies.base import Floats, Ints, Policy, Scores
 from driftbandit.policies.glm import GLMUCB
-from driftbandit.policies.policy import Floats, Ints, Policy, Scores
 from driftbandit.problem import Problem
 from driftbandit.theory import rivals
 

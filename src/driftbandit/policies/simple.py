@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from driftbandit.policies.policy import Floats, Ints, Policy, Scores
+from driftbandit.policies.base import Floats, Ints, Policy, Scores
 
 
 class Rounds(NamedTuple):

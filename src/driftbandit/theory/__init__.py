@@ -2,12 +2,9 @@
 
 from driftbandit.theory import rivals
 from driftbandit.theory.domd import (
-    Radius,
     alpha,
-    beta,
     clip_discount,
     discount,
-    discounted_count,
     domd_radius,
     drift_kernel,
     elliptical_potential,
@@ -24,6 +21,7 @@ from driftbandit.theory.domd import (
     regret_bound_drifting,
     regret_bound_piecewise,
 )
+from driftbandit.theory.radius import Radius, beta, discounted_count
 
 __all__ = [
     "Radius",

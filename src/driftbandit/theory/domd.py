@@ -8,13 +8,12 @@ rewards, c_mu <= mu' <= k_mu on [-S, S], g = g(tau). Where the proofs use R as t
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.compiled import kernel
 from driftbandit.problem import Problem
+from driftbandit.theory.radius import Radius, beta, discounted_count
 
 Floats = NDArray[np.float64]
 
@@ -42,38 +41,6 @@ def lam(problem: Problem) -> float:
         32.0 * alpha(problem) * problem.dim * M**2 / 7.0,
         problem.c_mu / g,
     )
-
-
-class Radius(NamedTuple):
-    """A radius as numbers: beta_t^2 = constant + log_round log t + log_mass log(1 + mass n_t).
-
-    n_t = 1 + gamma + ... + gamma^{t-2} is the discounted number of past rounds.
-    """
-
-    constant: float
-    log_round: float
-    log_mass: float
-    mass: float
-    gamma: float
-
-
-@kernel
-def discounted_count(gamma: float, t: float) -> float:
-    """n_t = (1 - gamma^{t-1}) / (1 - gamma), which tends to t - 1 as gamma tends to 1."""
-    if gamma == 1.0:
-        return t - 1.0
-    rounds = (t - 1.0) * math.log(gamma)
-    return (math.expm1(rounds) if rounds > -40.0 else -1.0) / (gamma - 1.0)
-
-
-@kernel
-def beta(radius: Radius, t: float) -> float:
-    """beta_t for the round t = 1, 2, ... that is about to be played."""
-    if radius.log_round == 0.0 and radius.log_mass == 0.0:
-        return math.sqrt(radius.constant)
-    mass = radius.mass * discounted_count(radius.gamma, t)
-    square = radius.constant + radius.log_round * math.log(t) + radius.log_mass * math.log1p(mass)
-    return math.sqrt(square)
 
 
 def domd_radius(problem: Problem, *, gamma: float, lam: float, eta: float, delta: float) -> Radius:

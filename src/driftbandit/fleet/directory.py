@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.compiled import kernel
+from driftbandit.core.compiled import inlined, kernel
+from driftbandit.core.layout import Ints
 from driftbandit.fleet.batch import Key, Keys
-from driftbandit.policies.policy import Ints
 
 GOLDEN = -7046029254386353131  # 2^64 / golden ratio, as a signed number
 
 
-@kernel
+@inlined
 def home(table: Ints, key: int) -> int:
     """Where the search for a key begins: every bit of it counts, whatever pattern keys have."""
     mixed = key * GOLDEN
@@ -22,7 +22,7 @@ def home(table: Ints, key: int) -> int:
     return (mixed ^ (mixed >> 29)) & (len(table) - 1)
 
 
-@kernel
+@inlined
 def place(table: Ints, key: int) -> int:
     """Where a key is, or the empty place where it would go."""
     h = home(table, key)
@@ -66,7 +66,7 @@ def remove(table: Ints, keys: Ints) -> None:
                 h = (h + 1) & last
 
 
-class Index:
+class Directory:
     """Rows by key; row 0 means that there is none."""
 
     def __init__(self) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from driftbandit.core.layout import Fields, packed, views
 from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
-from driftbandit.validate import show
+from driftbandit.validate import MOST, show
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -23,22 +24,6 @@ class Scores(NamedTuple):
     mean: Floats
     bonus: Floats
     upper: Floats
-
-
-class Single(NamedTuple):
-    """One learner as `Bandit` holds it; each function is atomic, threads may call it at once.
-
-    `choose` and `update` may be asked anything, and look for themselves: arrays of another kind or
-    shape, contexts that are not finite or too long and impossible rewards are declined, and change
-    nothing.
-    """
-
-    memory: Any
-    choose: Callable[[Any], int]  # arms (N, d) -> the arm, or -1
-    update: Callable[[Any, Any], bool]  # x (d,) and its reward -> whether it was learnt
-    best: Callable[[Floats, Floats, int], Ints]  # clean arms, their norms, k -> the k best
-    forget: Callable[[float], None]  # age the memory by so many rounds
-    copy: Callable[[], Any]  # the memory as it is now
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -121,13 +106,6 @@ class Policy(Recipe):
     def update(self, memory: Any, x: Floats, r: Floats, noise: Floats | None = None) -> Any:
         raise NotImplementedError
 
-    def single(self, memory: Any, limit: float) -> Single | None:
-        """A copy of the memory of one learner with compiled short cuts, where there are any.
-
-        `limit` is the largest norm of a context.
-        """
-        return None
-
     @property
     def growing(self) -> dict[str, tuple[int, ...]]:
         """Arrays of the memory that grow with time, and along which axes."""
@@ -135,7 +113,9 @@ class Policy(Recipe):
 
     def sane(self, memory: Any) -> bool:
         """Whether a memory could have come from this policy; guards what is read from files."""
-        return all(bool(np.isfinite(a).all()) for a in memory) and bool((memory.t >= 0).all())
+        t = np.asarray(memory.t)
+        counts = bool(((t >= 0) & (t <= MOST) & (t == np.floor(t))).all())
+        return counts and all(bool(np.isfinite(a).all()) for a in memory)
 
     def deviation(self, memory: Any, arms: Floats) -> Floats | None:
         """Standard deviation of x'theta for every arm, (n, N), where the policy has an estimate of
@@ -143,19 +123,18 @@ class Policy(Recipe):
         return None
 
     def _arms(self, memory: Any, arms: Floats) -> Floats:
-        """arms as compiled code takes them: one (N, d) set per learner."""
-        n, d = len(memory.t), self.problem.dim
+        """arms as the algorithms take them: one (N, d) set per learner."""
+        n, d = self._count(memory), self.problem.dim
         clean = np.ascontiguousarray(arms, dtype=np.float64)
         if clean.ndim != 3 or clean.shape[0] != n or clean.shape[1] < 1 or clean.shape[2] != d:
             raise ValueError(
                 f"arms must have shape ({n}, N >= 1, {d}), a set per learner, got {np.shape(arms)}"
             )
-        self._check_layout(memory)
         return clean
 
     def _played(self, memory: Any, x: Floats, r: Floats) -> tuple[Floats, Floats]:
-        """x and r as compiled code takes them: a context and a reward per learner."""
-        n, d = len(memory.t), self.problem.dim
+        """x and r as the algorithms take them: a context and a reward per learner."""
+        n, d = self._count(memory, write=True), self.problem.dim
         contexts = np.ascontiguousarray(x, dtype=np.float64)
         rewards = np.ascontiguousarray(r, dtype=np.float64)
         if contexts.shape != (n, d) or rewards.shape != (n,):
@@ -163,45 +142,72 @@ class Policy(Recipe):
                 f"x and r must have shapes ({n}, {d}) and ({n},), one row per learner, got "
                 f"{np.shape(x)} and {np.shape(r)}"
             )
-        self._check_layout(memory)
         return contexts, rewards
 
-    @staticmethod
-    def _check_layout(memory: Any) -> None:
-        for array in memory:
-            if not array.flags.c_contiguous:
-                raise ValueError("the memory's arrays must be contiguous: pass copies, not strides")
+    @cached_property
+    def like(self) -> Any:
+        """The memory of one learner that has seen nothing: what others are compared with."""
+        return self.init(1)
+
+    @property
+    def least_bytes(self) -> int:
+        """Bytes that the memory of one learner takes at least; guards what is read from files."""
+        return 8 * self.problem.dim
+
+    def _count(self, memory: Any, write: bool = False) -> int:
+        """How many learners a memory holds, if it is one of this policy; `write` if it is to be
+        written to."""
+        like, n = self.like, len(memory.t)
+        if getattr(memory, "_fields", None) != like._fields:
+            raise ValueError(
+                f"the memory is no {type(like).__name__}, as {self.name}.init makes it"
+            )
+        for name, array, one in zip(like._fields, memory, like):
+            expected, free = (n, *one.shape[1:]), self.growing.get(name, ())
+            if array.ndim == one.ndim:
+                sizes = enumerate(zip(array.shape, expected))
+                expected = tuple(found if k in free else size for k, (found, size) in sizes)
+            if array.dtype != one.dtype or array.shape != expected:
+                raise ValueError(
+                    f"the memory's {name} is {array.dtype} {array.shape}, expected {one.dtype} "
+                    f"{expected}: pass what init or update returned"
+                )
+            if write and not array.flags.writeable:
+                raise ValueError(f"the memory's {name} is read-only: pass a copy to update")
+        return n
+
+    @property
+    def fields(self) -> Fields:
+        """Names and shapes of what one learner remembers; its row holds them in this order."""
+        return {name: array.shape[1:] for name, array in zip(self.like._fields, self.like)}
+
+    def rows(self, memory: Any) -> Floats:
+        """A memory as rows (n, size) of float64: a fleet's, or a file's."""
+        return packed(memory._asdict(), self.fields, len(memory.t))
+
+    def from_rows(self, rows: Floats) -> Any:
+        """The memory that `rows` packed."""
+        parts = views(rows.astype(np.float64, copy=False), self.fields).items()
+        return type(self.like)(**{k: v.astype(getattr(self.like, k).dtype) for k, v in parts})
 
     def choose_rows(
-        self, memory: Any, rows: Ints, arms: Floats, limit: float, noise: Floats | None = None
+        self, rows: Floats, which: Ints, arms: Floats, noise: Floats | None = None
     ) -> Ints:
-        """`choose` for these rows (B,) of a larger memory, arms (B, N, d) or (1, N, d) for all;
-        -1 where a context is longer than `limit` or not finite."""
-        with np.errstate(over="ignore"):
-            good = (np.einsum("bad,bad->ba", arms, arms) <= limit * limit).all(axis=1)
-        if not good.all():
-            return np.broadcast_to(np.where(good, 0, -1), len(rows))
-        arms = np.broadcast_to(arms, (len(rows), *arms.shape[1:]))
-        return self.choose(taken(memory, rows), arms, noise)
+        """`choose` for some of many rows, arms (B, N, d) or (1, N, d) for all."""
+        arms = np.broadcast_to(arms, (len(which), *arms.shape[1:]))
+        return self.choose(self.from_rows(rows[which]), arms, noise)
 
     def update_rows(
-        self, memory: Any, rows: Ints, x: Floats, r: Floats, noise: Floats | None = None
+        self, rows: Floats, which: Ints, x: Floats, r: Floats, noise: Floats | None = None
     ) -> None:
-        """`update` for these rows (B,) of a larger memory, in order where one comes again."""
-        for turn in turns(rows):
-            luck = None if noise is None else noise[turn]
-            part = self.update(taken(memory, rows[turn]), x[turn], r[turn], luck)
-            self.put(memory, rows[turn], part)
+        """`update` for some of many rows, in order where one comes again."""
+        for turn in turns(which):
+            part = None if noise is None else noise[turn]
+            memory = self.update(self.from_rows(rows[which[turn]]), x[turn], r[turn], part)
+            rows[which[turn]] = self.rows(memory)
 
-    def put(self, memory: Any, rows: Ints, part: Any) -> None:
-        """Write the memory of some learners into these rows of a larger one."""
-        if any(a.dtype == np.float32 for a in memory):
-            part = self.narrow(part)
-        for array, new in zip(memory, part):
-            array[rows] = new
-
-    def narrow(self, memory: Any) -> Any:
-        """The memory in single precision, where that is safe."""
+    def narrow(self, rows: Floats) -> Any:
+        """Rows in single precision, where that is safe."""
         raise ValueError(f"{self.name} is not known to be safe in float32: use float64")
 
     def forget(self, memory: Any, steps: float) -> Any:
@@ -212,12 +218,6 @@ class Policy(Recipe):
 def memory_bytes(memory: Any) -> int:
     """Bytes in the arrays of a memory."""
     return sum(a.nbytes for a in memory)
-
-
-def taken(memory: Any, rows: Ints) -> Any:
-    """A copy of these rows of a memory, in double precision."""
-    parts = (array[rows] for array in memory)
-    return type(memory)(*(a.astype(np.float64) if a.dtype == np.float32 else a for a in parts))
 
 
 def turns(rows: Ints) -> list[Ints]:

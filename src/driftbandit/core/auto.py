@@ -1,0 +1,241 @@
+"""The n learners of AutoDOMD in one row: judge, teach, renew, share, pool.
+
+All learners learn from every observed reward, whoever would have chosen it, so their predictions
+of it can be compared without any exploration of their own.
+
+A learner keeps the inverse P of its curvature H beside it, so that a round costs O(d^2). What
+Algorithm 1 refills in every round, (1 - gamma) lambda I, comes in portions: between them
+H <- gamma H + w x x' is a change of rank one. `KEPT` is the product of the gammas since the last
+refill; the true curvature is kept H, its inverse P / kept.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from driftbandit.core import layout
+from driftbandit.core.compiled import inlined, kernel
+from driftbandit.core.domd import add_outer, descend, learnable, pooled, row_sum
+from driftbandit.core.layout import (
+    FLOOR,
+    GAIN,
+    GAIN_FLOOR,
+    GAIN_KEEP,
+    GRID,
+    KEPT,
+    LAPSE,
+    MIXTURE,
+    POINTS,
+    ROUNDS,
+    SHARE,
+    START,
+    STIFFNESS,
+    WEIGHT,
+    Floats,
+    G,
+    K,
+    T,
+)
+from driftbandit.core.linalg import dot, inverse
+from driftbandit.core.links import log_likelihood, mean_slope
+from driftbandit.core.projection import project, project_by_solves
+
+REFILL = 0.9  # part of a curvature that is left when lambda is refilled
+REFRESH = 256  # rounds after which P is computed anew from H at the latest, against rounding
+TOO_LITTLE = 1e-3  # learners of less weight are left out of the pooled covariance
+
+learners, usual_at = inlined(layout.learners), inlined(layout.usual_at)
+
+
+@kernel
+def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: int | None) -> bool:
+    """The mixture sees that x gave r, `steps` after it last learnt. False, and nothing has
+    changed, if x is no context or r no reward."""
+    if not learnable(q, x, r):
+        return False
+    d, g, u = x.size, row[G], np.empty(x.size)
+    x = x.copy()  # it may be a view of the row
+    numbers, thetas, Hs, Ps = learners(row, d, int(q[K]))
+    judge(q, g, numbers, thetas, x, r)
+    forget(q, numbers, Hs, Ps, steps, int(row[T]) % REFRESH, u)
+    teach(q, g, numbers, thetas, Hs, Ps, x, r, u, large)
+    lead = renew(q, numbers, thetas, Hs, Ps, u)
+    share(q, numbers, lead)
+    pool(q, row, numbers, thetas, Ps, lead, u)
+    row[T] += 1.0
+    remember(row, usual_at(d), numbers)
+    return True
+
+
+@inlined
+def judge(q: Floats, g: float, numbers: Floats, thetas: Floats, x: Floats, r: float) -> None:
+    """weights <- log weights + log likelihood of r under each learner's rescaled prediction.
+
+    The gain makes a learner answer for the order of the arms rather than for the size of its
+    predictions: when a signal fades but keeps its direction, a long memory still ranks best.
+    """
+    fresh = (1.0 - q[GAIN_KEEP]) * q[GAIN_FLOOR]
+    for k in range(len(thetas)):
+        z, gain = 0.0, numbers[GAIN, k]
+        for j in range(x.size):
+            z += x[j] * thetas[k, j]
+        mean, slope = mean_slope(q, gain * z)
+        before = math.log(max(numbers[WEIGHT, k], 1e-300))
+        numbers[WEIGHT, k] = before + log_likelihood(q, r, gain * z) / g
+        stiffness = q[GAIN_KEEP] * numbers[STIFFNESS, k] + fresh + slope * z * z / g
+        step = z * (r - mean) / g + fresh * (1.0 - gain)
+        numbers[STIFFNESS, k], numbers[GAIN, k] = stiffness, max(0.0, gain + step / stiffness)
+
+
+@inlined
+def forget(
+    q: Floats, numbers: Floats, Hs: Floats, Ps: Floats, steps: float, turn: int, u: Floats
+) -> None:
+    """Every learner ages at its own pace; `turn` is whose P is computed anew.
+
+    Where no more than REFILL is kept, H <- kept H + (1 - kept) lambda I.
+    """
+    n, d = len(Hs), u.size
+    for k in range(n):
+        gamma = q[GRID + k] if steps == 1.0 else q[GRID + k] ** steps
+        kept = numbers[KEPT, k] * gamma
+        numbers[ROUNDS, k] *= gamma
+        if kept <= REFILL or turn == k % REFRESH:
+            for i in range(d):
+                for j in range(d):
+                    Hs[k, i, j] *= kept
+                Hs[k, i, i] += (1.0 - kept) * q[GRID + n + k]
+            inverse(Hs[k], Ps[k], u)
+            kept = 1.0
+        numbers[KEPT, k] = kept
+
+
+@inlined
+def teach(
+    q: Floats,
+    g: float,
+    numbers: Floats,
+    thetas: Floats,
+    Hs: Floats,
+    Ps: Floats,
+    x: Floats,
+    r: float,
+    u: Floats,
+    large: int | None,
+) -> None:
+    """One step of Algorithm 1 with eta = 1 for every learner."""
+    n, d = thetas.shape
+    for k in range(n):
+        theta, c, S = thetas[k], numbers[KEPT, k], q[GRID + 2 * n + k]
+        for j in range(d):
+            u[j] = 0.0
+        for i in range(d):  # u = A_t^-1 x, where A_t = c H
+            for j in range(d):
+                u[j] += Ps[k, i, j] * (x[i] / c)
+        w = descend(q, 1.0, g, theta, x, r, u)
+        if dot(theta, theta) > S * S:
+            done = False
+            if large is not None:
+                done = project_by_solves(Ps[k], c, True, w, x, u, theta, S)
+            if not done:
+                project(c, Hs[k], w, x, theta, S, large)
+        w = mean_slope(q, dot(x, theta))[1] / g
+        add_outer(Hs[k], w / c, x)
+        add_outer(Ps[k], -c * w / (1.0 + w * dot(x, u)), u)  # Sherman and Morrison
+        numbers[ROUNDS, k] += 1.0
+
+
+@inlined
+def renew(q: Floats, numbers: Floats, thetas: Floats, Hs: Floats, Ps: Floats, u: Floats) -> int:
+    """Learners with a longer memory than the leader's that lag far behind go on from its state.
+    Returns the leader.
+
+    After a jump the long memories hold what is no longer true. Rather than wait until they have
+    forgotten it, they start again from the learner that has adapted.
+    """
+    (n, d), lead = thetas.shape, 0
+    for k in range(n):
+        if numbers[WEIGHT, k] > numbers[WEIGHT, lead]:
+            lead = k
+    for k in range(n):
+        behind = numbers[WEIGHT, lead] - numbers[WEIGHT, k]
+        if behind > q[LAPSE] and q[GRID + k] > q[GRID + lead]:
+            for i in range(d):
+                thetas[k, i] = thetas[lead, i]
+                for j in range(d):
+                    Hs[k, i, j] = numbers[KEPT, lead] * Hs[lead, i, j]
+                Hs[k, i, i] += max(0.0, q[GRID + n + k] - q[GRID + n + lead])  # its own floor
+            inverse(Hs[k], Ps[k], u)
+            for number in (GAIN, STIFFNESS, ROUNDS):
+                numbers[number, k] = numbers[number, lead]
+            numbers[KEPT, k] = 1.0
+            numbers[WEIGHT, k] = numbers[WEIGHT, lead] - q[START]
+    return lead
+
+
+@inlined
+def share(q: Floats, numbers: Floats, lead: int) -> None:
+    """From logarithms to weights; a fixed share of all goes back to the prior every round."""
+    n, top, total = numbers.shape[1], numbers[WEIGHT, lead], 0.0
+    for k in range(n):
+        numbers[WEIGHT, k] = math.exp(numbers[WEIGHT, k] - top)
+        total += numbers[WEIGHT, k]
+    for k in range(n):
+        w = numbers[WEIGHT, k] / total
+        numbers[WEIGHT, k] = (1.0 - q[SHARE]) * w + q[SHARE] * q[GRID + 3 * n + k]
+
+
+@inlined
+def pool(
+    q: Floats, row: Floats, numbers: Floats, thetas: Floats, Ps: Floats, lead: int, u: Floats
+) -> None:
+    """theta and H of the normal distribution with the moments of the mixture, or the leader's."""
+    n, d = thetas.shape
+    theta, H = pooled(row, d)
+    V = np.zeros((d, d))
+    for j in range(d):
+        theta[j] = 0.0
+    for k in range(n):
+        w = numbers[WEIGHT, k] if q[MIXTURE] > 0.0 else 1.0 * (k == lead)
+        for j in range(d):
+            theta[j] += w * thetas[k, j]
+    for k in range(n):
+        w = numbers[WEIGHT, k] if q[MIXTURE] > 0.0 else 1.0 * (k == lead)
+        if w >= TOO_LITTLE:
+            for j in range(d):
+                u[j] = thetas[k, j] - theta[j]
+            for i in range(d):  # what each does not know, and where they disagree
+                for j in range(d):
+                    V[i, j] += w * (Ps[k, i, j] / numbers[KEPT, k] + u[i] * u[j])
+    inverse(V, H, u)
+    row[FLOOR] = 1.0 / row_sum(V)
+
+
+@inlined
+def remember(row: Floats, usual: int, numbers: Floats) -> None:
+    """Note the effective memory: its slow average, and a history that thins itself out."""
+    t, now, stride, history = row[T], 0.0, 1.0, row.size - POINTS
+    for k in range(numbers.shape[1]):
+        now += numbers[WEIGHT, k] * numbers[ROUNDS, k]
+    while t > POINTS * stride:
+        stride *= 2.0
+    row[usual] += (math.log(now) - row[usual]) / min(t, 200.0)
+    if stride > 1.0 and t == POINTS * stride / 2.0 + 1.0:  # full one round ago: keep every second
+        for j in range(POINTS // 2):
+            row[history + j] = row[history + 2 * j + 1]
+    if t % stride == 0.0:
+        row[history + int(t / stride) - 1] = now
+
+
+@kernel
+def age(q: Floats, row: Floats, d: int, steps: float) -> None:
+    """Steps without data."""
+    u, lead = np.empty(d), 0
+    numbers, thetas, Hs, Ps = learners(row, d, int(q[K]))
+    forget(q, numbers, Hs, Ps, steps, -1, u)
+    for k in range(len(thetas)):
+        if numbers[WEIGHT, k] > numbers[WEIGHT, lead]:
+            lead = k
+    pool(q, row, numbers, thetas, Ps, lead, u)

@@ -1,0 +1,112 @@
+"""Compiling kernels, and keeping what was compiled on disk."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from numba import config, njit
+
+COMPILED = not config.DISABLE_JIT
+REMEDY = "set NUMBA_CACHE_DIR to a folder that this process may write to"
+
+logger = logging.getLogger("driftbandit")
+F = TypeVar("F", bound=Callable[..., Any])
+
+_kernels: list[Any] = []
+
+
+def kernel(function: F) -> F:
+    """Compile when first called, and cache on disk where there is a place for it.
+
+    Division as in C and NumPy, without a test for zero each time; no fastmath, so that the lines
+    mean the same with NUMBA_DISABLE_JIT=1. Kernels run without Python's lock: callers lock what
+    threads share.
+    """
+    options = {"error_model": "numpy", "nogil": True}
+    try:
+        compiled: F = njit(cache=True, **options)(function)
+    except RuntimeError as error:  # numba found no folder it may write to
+        _warn(str(error))
+        return njit(**options)(function)
+    if COMPILED:
+        _stamp(compiled)
+        _kernels.append(compiled)
+    return compiled
+
+
+def inlined(function: F) -> F:
+    """A small function that becomes part of the kernels that call it: each kernel of its own takes
+    a tenth of a second to compile."""
+    compiled: F = njit(error_model="numpy", inline="always")(function)
+    return compiled
+
+
+def _stamp(compiled: Any) -> None:
+    """Let what is stored depend on all sources of the engine.
+
+    numba compares a stored kernel with its own file only, not with those of the kernels it calls.
+    """
+    stored: Any = getattr(compiled._cache, "_cache_file", None)
+    if hasattr(stored, "_source_stamp"):
+        stored._source_stamp = stored._source_stamp, _sources()
+
+
+@cache
+def _sources() -> tuple[float, int]:
+    folder = Path(__file__).parent
+    sources = [*folder.glob("*.py"), folder.parent / "theory" / "radius.py"]
+    found = [source.stat() for source in sources]
+    return max(stat.st_mtime for stat in found), sum(stat.st_size for stat in found)
+
+
+def ready(function: Any, *signature: Any) -> None:
+    """Load `function` for these argument types, or compile it, and nothing else ever after: other
+    arguments then raise TypeError, where numba would compile again."""
+    if not COMPILED or signature in function.signatures:
+        return
+    function.disable_compile(False)
+    try:
+        function.compile(signature)
+    except Exception as error:
+        if not _without_cache(error):
+            raise
+        function.compile(signature)
+    function.disable_compile()
+    if function.stats.cache_misses:
+        _say_once()
+
+
+def _without_cache(error: Exception) -> bool:
+    """Stop using the disk, if it was the disk that failed; whether there is hope now."""
+    from numba.core.caching import NullCache
+    from numba.core.errors import NumbaError
+
+    if isinstance(error, NumbaError):
+        return False
+    _warn(f"{type(error).__name__}: {error}")
+    for compiled in _kernels:
+        compiled._cache = NullCache()
+    return True
+
+
+@cache
+def _warn(reason: str) -> None:
+    warnings.warn(
+        f"driftbandit compiles in memory, for some seconds in every process: {reason}. To keep "
+        f"what is compiled, {REMEDY}",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+
+
+@cache
+def _say_once() -> None:
+    logger.info(
+        "compiling, which takes some seconds once per machine; `driftbandit warmup` does it "
+        "beforehand"
+    )

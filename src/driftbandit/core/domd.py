@@ -1,0 +1,204 @@
+"""Algorithm 1 (DOMD-GLB) on one row.
+
+q is a recipe as an array, row a learner, x a context that gave the reward r.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba.extending import register_jitable
+
+from driftbandit.core import layout
+from driftbandit.core.compiled import inlined, kernel
+from driftbandit.core.layout import (
+    CONSTANT,
+    ETA,
+    FLOOR,
+    GAMMA,
+    LAM,
+    LIMIT,
+    LOG_MASS,
+    LOG_ROUND,
+    MASS,
+    SCALE,
+    D,
+    Floats,
+    G,
+    Ints,
+    S,
+    T,
+)
+from driftbandit.core.linalg import EPS, dot, factor, inverse, inverse_norm, measure, solve
+from driftbandit.core.links import mean_slope, possible
+from driftbandit.core.projection import project, project_by_solves
+from driftbandit.theory.radius import Radius, beta, discounted_count
+
+pooled = inlined(layout.pooled)
+for formula in (beta, discounted_count):  # plain Python, and also for kernels
+    register_jitable(formula)
+
+
+@kernel
+def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: int | None) -> bool:
+    """One discounted mirror-descent step (eq. 1) after `steps` of ageing, then the curvature at
+    the new iterate. False, and nothing has changed, if x is no context or r no reward."""
+    if not learnable(q, x, r):
+        return False
+    d, g = x.size, row[G]
+    x = x.copy()  # it may be a view of the row
+    theta, H = pooled(row, d)
+    F, u = np.empty((d, d)), np.empty(d)
+    gamma = q[GAMMA] if steps == 1.0 else q[GAMMA] ** steps
+    age(gamma, q[LAM], H)  # A_t = gamma H_t + (1 - gamma) lambda I, in place of H_t
+    factor(H, F, large)
+    solve(F, x, u, large)  # u = A_t^-1 x
+    w = descend(q, q[ETA], g, theta, x, r, u)
+    if dot(theta, theta) > q[S] * q[S]:  # in the norm of Atil = A_t + eta mu'/g x x'
+        done = False
+        if large is not None:
+            done = project_by_solves(F, 1.0, False, w, x, u, theta, q[S])
+        if not done:
+            project(1.0, H, w, x, theta, q[S], large)
+    w = mean_slope(q, dot(x, theta))[1] / g
+    add_outer(H, w, x)  # H_{t+1} = A_t + mu'(x'theta_{t+1})/g x x'
+    row[T] += 1.0
+    row[FLOOR] = gamma * row[FLOOR] + (1.0 - gamma) * q[LAM]
+    if row[T] % max(16, d // 2) == 0.0:
+        inverse(H, F, u)
+        row[FLOOR] = max(row[FLOOR], 1.0 / row_sum(F))
+    return True
+
+
+@inlined
+def learnable(q: Floats, x: Floats, r: float) -> bool:
+    """Whether x is a context and r a reward."""
+    return x.size == q[D] and is_context(q, measure(x, 0, x)[1]) and possible(q, r)
+
+
+@inlined
+def is_context(q: Floats, square: float) -> bool:
+    """Whether something of this ||x||^2, from `measure`, is one: finite and not too long."""
+    return square <= q[LIMIT]  # NaN fails
+
+
+@inlined
+def age(gamma: float, lam: float, H: Floats) -> None:
+    """H <- gamma H + (1 - gamma) lambda I.
+
+    Rounding this and the rank-one term moves H by at most eps tr(H) in norm, and forgetting can
+    pile that up 1/(1 - gamma) times in one direction. Adding it to the diagonal keeps
+    H >= lambda I through any number of rounds, exactly.
+    """
+    trace = 0.0
+    for j in range(len(H)):
+        for k in range(len(H)):
+            H[j, k] *= gamma
+        H[j, j] += (1.0 - gamma) * lam
+        trace += H[j, j]
+    for j in range(len(H)):
+        H[j, j] += EPS * trace
+
+
+@kernel
+def age_row(q: Floats, row: Floats, d: int, steps: float) -> None:
+    """Steps without data."""
+    gamma = q[GAMMA] ** steps
+    age(gamma, q[LAM], pooled(row, d)[1])
+    row[FLOOR] = gamma * row[FLOOR] + (1.0 - gamma) * q[LAM]
+
+
+@inlined
+def descend(
+    q: Floats, eta: float, g: float, theta: Floats, x: Floats, r: float, u: Floats
+) -> float:
+    """theta <- theta - eta Atil^-1 grad, where Atil = A_t + w x x' and u = A_t^-1 x; returns
+    w = eta mu'/g."""
+    mean, slope = mean_slope(q, dot(x, theta))
+    w = eta * slope / g
+    step = eta * (mean - r) / g / (1.0 + w * dot(x, u))
+    for j in range(x.size):
+        theta[j] -= step * u[j]
+    return w
+
+
+@inlined
+def add_outer(A: Floats, w: float, x: Floats) -> None:
+    """A += w x x', entry by entry the same on both sides of the diagonal."""
+    for j in range(x.size):
+        for k in range(x.size):
+            A[j, k] += w * (x[j] * x[k])
+
+
+@kernel
+def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large: int | None) -> int:
+    """best = the arms that maximise x'theta_t + beta_t ||x||_{H_t^-1} (eq. 2), best first, ties to
+    the lowest index; or x'theta for one draw of theta, if there is noise. Returns the best, or -1
+    if an arm is no context.
+
+    H >= floor I bounds the value of an arm for the price of x'theta: only arms whose bound reaches
+    what is already found need their norm. The winners are those of a plain scan, to the last bit.
+    """
+    d, k = arms.shape[1], best.size
+    if d != q[D] or len(arms) < k or k == 0:
+        return -1
+    theta, H = pooled(row, d)
+    F, y, top, X = np.empty((d, d)), np.empty(d), np.empty(k), arms.reshape(arms.size)
+    factor(H, F, large)
+    radius = Radius(q[CONSTANT], q[LOG_ROUND], q[LOG_MASS], q[MASS], q[GAMMA])
+    width, good = q[SCALE] * beta(radius, row[T] + 1.0), True
+    reach = width * longest(row[FLOOR], H)
+    if noise.size > 0:
+        theta, width, reach = drawn(theta, F, width, noise), 0.0, 0.0
+    for place in range(k):
+        top[place] = -math.inf
+    for a in range(len(arms)):
+        value, square = measure(X, a * d, theta)
+        good &= is_context(q, square)
+        if value + reach * math.sqrt(square) > top[k - 1]:
+            value += width * inverse_norm(F, X, a * d, y, large)
+            place = k - 1
+            if value > top[place]:
+                while place > 0 and value > top[place - 1]:
+                    top[place], best[place] = top[place - 1], best[place - 1]
+                    place -= 1
+                top[place], best[place] = value, a
+    return best[0] if good else -1
+
+
+@inlined
+def row_sum(V: Floats) -> float:
+    """The largest sum of a row of |V|: no eigenvalue is larger."""
+    most = 0.0
+    for i in range(len(V)):
+        total = 0.0
+        for j in range(len(V)):
+            total += abs(V[i, j])
+        most = max(most, total)
+    return most
+
+
+@inlined
+def longest(floor: float, H: Floats) -> float:
+    """Largest ||x||_{H^-1} of a unit vector, or a little more, from H >= floor I and rounding."""
+    trace = 0.0
+    for j in range(len(H)):
+        trace += H[j, j]
+    least = floor * (1.0 - 1e-6) - 8.0 * (len(H) + 1) * EPS * trace
+    return (1.0 + 1e-9) / math.sqrt(least) if least > 0.0 else math.inf
+
+
+@inlined
+def drawn(theta: Floats, F: Floats, width: float, noise: Floats) -> Floats:
+    """theta + width L'^-1 D^-1/2 noise: a draw from N(theta, width^2 H^-1)."""
+    d = theta.size
+    out = np.empty(d)
+    for j in range(d - 1, -1, -1):
+        total = noise[j] * F[j, j]
+        for k in range(j + 1, d):
+            total -= F[j, k] * out[k]
+        out[j] = total
+    for j in range(d):
+        out[j] = theta[j] + width * out[j]
+    return out

@@ -1,0 +1,109 @@
+"""The doors from Python to the kernels: loaded when first used, for declared types only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import float64, int64, types
+
+from driftbandit.core import auto, domd, rows
+from driftbandit.core.compiled import kernel, ready
+from driftbandit.core.large import LARGE, LOOPS_BELOW
+from driftbandit.core.layout import Floats, Ints
+from driftbandit.core.threads import parts_of, spread
+
+VECTOR, MATRIX, PLACES, PLACE_TABLE = float64[::1], float64[:, ::1], int64[::1], int64[:, ::1]
+
+
+def _seen(axes: int) -> Any:
+    """An array that is only read: read-only ones will do."""
+    return types.Array(float64, axes, "C", readonly=True)
+
+
+def _table(table: Any) -> Any:
+    return MATRIX if table.dtype == np.float64 else types.float32[:, ::1]
+
+
+def _flag(value: int | None) -> Any:
+    return types.none if value is None else int64
+
+
+def _door(kernel_: Any) -> Any:
+    """The kernel once more, for Python: `ready` closes it to other types, which must not keep
+    kernels from calling it as they like."""
+    return kernel(getattr(kernel_, "py_func", kernel_))
+
+
+rank, learn, learn_mixed = _door(domd.rank), _door(domd.learn), _door(auto.learn)
+
+
+class Engine:
+    """The kernels for learners of d dimensions; `mixed` rows are AutoDOMD's."""
+
+    def __init__(self, d: int, mixed: bool) -> None:
+        self.d, self.mixed = d, mixed
+        self.large = None if d < LOOPS_BELOW else LARGE
+
+    def one(self) -> tuple[Any, Any]:
+        """`rank` and `learn` for one row."""
+        flag, teach = _flag(self.large), learn_mixed if self.mixed else learn
+        ready(rank, VECTOR, VECTOR, _seen(2), _seen(1), PLACES, flag)
+        ready(teach, VECTOR, VECTOR, _seen(1), float64, float64, flag)
+        return rank, teach
+
+    def _kinds(self, table: Any, learning: bool) -> tuple[int | None, ...]:
+        """The flags single, double, and mixed where it is about learning."""
+        single, mixed = table.dtype == np.float32, self.mixed and learning
+        flags = single, not single and not mixed, mixed
+        return tuple(LARGE if flag else None for flag in flags[: 2 + learning])
+
+    def rank_rows(
+        self, q: Floats, table: Any, which: Ints, arms: Floats, noise: Floats, best: Ints
+    ) -> int:
+        """`rows.rank_rows` on all cores: best (B, k) for the learners `which` (B,) of arms
+        (B, N, d) or (1, N, d); returns the first b at which an arm is no context, or -1."""
+        flags = *self._kinds(table, False), self.large
+        kinds = VECTOR, _table(table), PLACES, _seen(3), MATRIX, PLACE_TABLE
+        ready(rows.rank_rows, *kinds, *map(_flag, flags))
+        parts = parts_of(len(which))
+        ends, bad = np.linspace(0, len(which), parts + 1).astype(int), np.full(parts, -1)
+
+        def work(part: int) -> None:
+            span = slice(ends[part], ends[part + 1])
+            X = arms if len(arms) == 1 else arms[span]
+            found = rows.rank_rows(q, table, which[span], X, noise[span], best[span], *flags)
+            bad[part] = found + ends[part] if found >= 0 else -1
+
+        spread(work, parts)
+        return int(bad[np.argmax(bad >= 0)])
+
+    def learn_rows(
+        self, q: Floats, table: Any, which: Ints, x: Floats, r: Floats, steps: Floats
+    ) -> None:
+        """Teach the learners `which` (B,), on all cores; contexts and rewards are clean."""
+        flags = *self._kinds(table, True), self.large
+        kinds = VECTOR, _table(table), PLACES, _seen(2), _seen(1), _seen(1), int64, int64
+        ready(rows.learn_rows, *kinds, *map(_flag, flags))
+        parts = parts_of(len(which))
+
+        def work(part: int) -> None:
+            rows.learn_rows(q, table, which, x, r, steps, part, parts, *flags)
+
+        spread(work, parts)
+
+    def age(self, q: Floats, row: Floats, steps: float) -> None:
+        """Age one row by so many rounds without data."""
+        kernel_ = auto.age if self.mixed else domd.age_row
+        ready(kernel_, VECTOR, VECTOR, int64, float64)
+        kernel_(q, row, self.d, steps)
+
+    def warm(self, fresh: Floats, q: Floats) -> None:
+        """Load or compile everything that a learner of these dimensions can ask for."""
+        self.one()
+        none, x, best = np.empty(0, np.int64), np.zeros((0, self.d)), np.empty((0, 1), np.int64)
+        for dtype in (np.float64,) if self.mixed else (np.float64, np.float32):
+            table = fresh[None].astype(dtype)
+            self.rank_rows(q, table, none, np.zeros((1, 1, self.d)), x, best)
+            self.learn_rows(q, table, none, x, np.zeros(0), np.zeros(0))
+        self.age(q, fresh.copy(), 1.0)

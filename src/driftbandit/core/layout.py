@@ -1,0 +1,150 @@
+"""What a row holds: the one place that knows.
+
+A learner is one row of float64. DOMD's row is
+
+    t, g, floor, theta (d), H (d, d)
+
+and AutoDOMD's goes on with its K learners. Tables of fields say so in Python (`views`, `packed`);
+`pooled` and `learners` say the same to kernels. The recipe is no part of a row: it travels
+beside it as another array.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Fields = dict[str, tuple[int, ...]]
+
+T, G, FLOOR, THETA = range(4)  # places in a row; H follows theta
+POINTS = 128  # of AutoDOMD's history of its effective memory
+
+
+class Memory(NamedTuple):
+    """Everything n learners of DOMD remember."""
+
+    t: Floats  # (n,)       rounds seen
+    g: Floats  # (n,)       dispersion g(tau)
+    floor: Floats  # (n,)       H >= floor I
+    theta: Floats  # (n, d)     estimate
+    H: Floats  # (n, d, d)  discounted curvature
+
+
+class AutoMemory(NamedTuple):
+    """Everything n mixtures of K learners remember; the first five are what decisions need.
+
+    What K learners know since they were last refreshed is weighted by `kept`: the curvature of
+    learner k is kept[k] Hs[k], and its inverse Ps[k] / kept[k].
+    """
+
+    t: Floats
+    g: Floats
+    floor: Floats
+    theta: Floats  # (n, d)        pooled estimate
+    H: Floats  # (n, d, d)     inverse of the pooled covariance
+    usual: Floats  # (n,)          slow average of the logarithm of the effective memory
+    weights: Floats  # (n, K)        sum to 1
+    gains: Floats  # (n, K)        factor on a learner's predictions
+    stiffness: Floats  # (n, K)        curvature behind that factor
+    rounds: Floats  # (n, K)        discounted number of rounds that a learner rests on
+    kept: Floats  # (n, K)
+    thetas: Floats  # (n, K, d)
+    Hs: Floats  # (n, K, d, d)
+    Ps: Floats  # (n, K, d, d)
+    history: Floats  # (n, POINTS)   effective memory so far, evenly spaced
+
+
+def domd_fields(d: int) -> Fields:
+    """Names and shapes of DOMD's row, in order."""
+    return {"t": (), "g": (), "floor": (), "theta": (d,), "H": (d, d)}
+
+
+def auto_fields(d: int, k: int) -> Fields:
+    """The same for AutoDOMD."""
+    numbers = dict.fromkeys(("weights", "gains", "stiffness", "rounds", "kept"), (k,))
+    learners = {"thetas": (k, d), "Hs": (k, d, d), "Ps": (k, d, d)}
+    return domd_fields(d) | {"usual": ()} | numbers | learners | {"history": (POINTS,)}
+
+
+def size(fields: Fields) -> int:
+    """Numbers in a row."""
+    return sum(math.prod(shape) for shape in fields.values())
+
+
+def views(rows: Any, fields: Fields) -> dict[str, Any]:
+    """The fields of rows (n, size), without a copy."""
+    out, at = {}, 0
+    for name, shape in fields.items():
+        end = at + math.prod(shape)
+        out[name] = rows[:, at:end].reshape(len(rows), *shape)
+        at = end
+    return out
+
+
+def packed(arrays: dict[str, Any], fields: Fields, n: int) -> Floats:
+    """Rows (n, size) from fields."""
+    rows = np.empty((n, size(fields)))
+    for name, view in views(rows, fields).items():
+        view[...] = arrays[name]
+    return rows
+
+
+WEIGHT, GAIN, STIFFNESS, ROUNDS, KEPT = range(5)  # numbers of AutoDOMD's learners
+
+
+def pooled(row: Floats, d: int) -> tuple[Floats, Floats]:
+    """theta and H of a row, DOMD's or AutoDOMD's."""
+    H = THETA + d
+    return row[THETA:H], row[H : H + d * d].reshape(d, d)
+
+
+def learners(row: Floats, d: int, n: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """The n learners in a row of AutoDOMD: numbers (5, n), thetas (n, d), Hs and Ps (n, d, d)."""
+    a = THETA + d + d * d + 1  # `usual` comes right before
+    b = a + 5 * n
+    c, e = b + n * d, b + n * d + n * d * d
+    square = (n, d, d)
+    numbers, thetas = row[a:b].reshape(5, n), row[b:c].reshape(n, d)
+    return numbers, thetas, row[c:e].reshape(square), row[e : e + n * d * d].reshape(square)
+
+
+def usual_at(d: int) -> int:
+    """Where a row of AutoDOMD holds `usual`."""
+    return THETA + d + d * d
+
+
+# A recipe is an array too. These are the places of what kernels read, in the paper's letters.
+(
+    D,
+    LIMIT,  # largest ||x||^2 of a context
+    LINK,  # code of the family
+    TRIALS,
+    LOW,  # smallest and largest reward, and whether rewards are whole numbers
+    HIGH,
+    WHOLE,
+    S,
+    GAMMA,
+    LAM,
+    ETA,
+    SCALE,
+    CONSTANT,  # of `theory.Radius`
+    LOG_ROUND,
+    LOG_MASS,
+    MASS,
+) = range(16)
+# AutoDOMD's grid follows: numbers, then K of each of gamma, lambda, S and the prior.
+(
+    K,
+    SHARE,  # part of the weight that goes back to the prior
+    LAPSE,  # nats behind the leader at which a learner is renewed
+    START,  # nats behind the leader at which it starts again
+    GAIN_KEEP,  # discount and floor of the curvature of the gains
+    GAIN_FLOOR,
+    MIXTURE,  # pool all learners, or follow the leader
+    GRID,
+) = range(16, 24)

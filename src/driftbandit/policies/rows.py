@@ -1,0 +1,137 @@
+"""Policies whose learner is one row, behind the protocol of `Policy`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from driftbandit.core.engine import Engine
+from driftbandit.core.layout import AutoMemory, Fields, Memory, packed, size, views
+from driftbandit.policies.base import Floats, Ints, Policy
+
+
+class Rows(Memory):
+    """DOMD's memory, whose arrays are views of `rows`.
+
+    A memory that was copied, pickled or put together otherwise has no rows, and is packed anew.
+    """
+
+    rows: Floats
+
+    def __reduce__(self) -> Any:
+        return Memory, tuple(self)
+
+
+class AutoRows(AutoMemory):
+    """The same for AutoDOMD."""
+
+    rows: Floats
+
+    def __reduce__(self) -> Any:
+        return AutoMemory, tuple(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowPolicy(Policy):
+    """Base of DOMD and AutoDOMD: kernels do the work.
+
+    A subclass says what a row holds (`fields`), how it begins (`fresh`), and what kernels are to
+    know of the recipe (`recipe`).
+    """
+
+    memory_type: ClassVar[type[Any]] = Rows
+
+    @property
+    def recipe(self) -> Floats:
+        """The recipe as an array."""
+        raise NotImplementedError
+
+    @property
+    def fresh(self) -> Floats:
+        """The row of a learner that has seen nothing."""
+        raise NotImplementedError
+
+    @property
+    def fields(self) -> Fields:
+        raise NotImplementedError
+
+    @cached_property
+    def engine(self) -> Engine:
+        return Engine(self.problem.dim, self.memory_type is AutoRows)
+
+    def init(self, n: int = 1) -> Any:
+        """n learners that have seen nothing."""
+        return self.view(np.tile(self.fresh, (n, 1)))
+
+    def view(self, rows: Floats) -> Any:
+        """The memory that lies in these rows."""
+        memory: Any = self.memory_type(**views(rows, self.fields))
+        memory.rows = rows
+        return memory
+
+    def rows(self, memory: Any) -> Floats:
+        """The rows that a memory is a view of, or new ones with what it holds."""
+        rows: Floats | None = getattr(memory, "rows", None)
+        if rows is not None and rows.shape[1] == size(self.fields) and rows.flags.writeable:
+            return rows
+        if getattr(memory, "_fields", None) != tuple(self.fields):
+            raise ValueError(f"the memory is none of {self.name}'s: pass what init returned")
+        n = len(memory.t)
+        for (name, shape), array in zip(self.fields.items(), memory):
+            if np.shape(array) != (n, *shape):
+                raise ValueError(
+                    f"the memory's {name} has shape {np.shape(array)}, expected {(n, *shape)}: "
+                    "pass what init or update returned"
+                )
+        return packed(memory._asdict(), self.fields, n)
+
+    def from_rows(self, rows: Any) -> Any:
+        return self.view(np.array(rows, dtype=np.float64, order="C"))
+
+    def _count(self, memory: Any, write: bool = False) -> int:
+        return len(self.rows(memory))
+
+    def choose(self, memory: Any, arms: Floats, noise: Floats | None = None) -> Ints:
+        return self.best(memory, arms, 1, noise)[:, 0]
+
+    def best(self, memory: Any, arms: Floats, k: int, noise: Floats | None = None) -> Ints:
+        arms, rows = self._arms(memory, arms), self.rows(memory)
+        return self._ranked(rows, np.arange(len(rows)), arms, k, noise)
+
+    def _ranked(self, rows: Any, which: Ints, arms: Floats, k: int, noise: Floats | None) -> Ints:
+        draws = np.empty((len(which), 0)) if noise is None else np.ascontiguousarray(noise)
+        if draws.shape != (len(which), self.noise_size):
+            raise ValueError(
+                f"{self.name} draws from noise: pass standard normals of shape "
+                f"({len(which)}, {self.noise_size}), got {draws.shape}"
+            )
+        best = np.empty((len(which), k), dtype=np.int64)
+        bad = self.engine.rank_rows(self.recipe, rows, which, arms, draws, best)
+        if bad >= 0:
+            self.problem.check_contexts(arms[0 if len(arms) == 1 else bad])
+        return best
+
+    def update(self, memory: Any, x: Floats, r: Floats, noise: Floats | None = None) -> Any:
+        x, r = self._played(memory, x, r)
+        rows = self.rows(memory)
+        self.update_rows(rows, np.arange(len(rows)), x, r)
+        return memory if rows is getattr(memory, "rows", None) else self.view(rows)
+
+    def choose_rows(
+        self, rows: Any, which: Ints, arms: Floats, noise: Floats | None = None
+    ) -> Ints:
+        return self._ranked(rows, which, arms, 1, noise)[:, 0]
+
+    def update_rows(
+        self, rows: Any, which: Ints, x: Floats, r: Floats, noise: Floats | None = None
+    ) -> None:
+        self.engine.learn_rows(self.recipe, rows, which, x, r, np.ones(len(r)))
+
+    def forget(self, memory: Any, steps: float) -> Any:
+        rows = self.rows(memory)
+        for row in rows:
+            self.engine.age(self.recipe, row, float(steps))
+        return self.view(rows)
