@@ -33,6 +33,7 @@ class Twin:
         pairs = [(g, lam) for lam in policy.regularizations for g in policy.discounts]
         self.gamma = np.array([g for g, _ in pairs])
         self.lam = np.array([lam for _, lam in pairs]) * problem.context_norm**2
+        self.lam[self.gamma < 1] /= math.sqrt(0.9)  # lambda on average
         self.prior = (1.001 - self.gamma) ** -0.3 / sum((1.001 - self.gamma) ** -0.3)
         self.thetas = [np.zeros(d) for _ in pairs]
         self.Hs = [lam * np.eye(d) for lam in self.lam]
@@ -138,9 +139,9 @@ def test_twin(family, radius):
 def test_one_learner_is_domd_with_eta_1():
     """A grid of one is DOMD: the mixture, its gains and renewals change nothing."""
     world = Circle(horizon=120, dim=3, radius=2.0)
-    for gamma in (0.9, 1.0):  # which refill lambda in every round, and never
+    for gamma, lam in ((0.9, 2.0 / math.sqrt(0.9)), (1.0, 2.0)):  # refilled always, and never
         one = AutoDOMD(problem=world.problem, discounts=[gamma], regularizations=[2.0], bonus=1.0)
-        domd = DOMD(problem=world.problem, discount=gamma, regularization=2.0, step=1.0, bonus=1.0)
+        domd = DOMD(problem=world.problem, discount=gamma, regularization=lam, step=1.0, bonus=1.0)
         mine, its = simulate(one, world, (0, 1)), simulate(domd, world, (0, 1))
         assert np.array_equal(mine.choices[:, 5:], its.choices[:, 5:])
 

@@ -103,6 +103,25 @@ def policies() -> None:
     _table("Policies; cost and memory per round", ("name", *Entry._fields[1:]), rows)
 
 
+@app.command()
+def warmup() -> None:
+    """Compile everything now and store it, for images and before a service starts."""
+    import time
+
+    from driftbandit import DOMD, AutoDOMD, Fleet, Problem
+    from driftbandit.core.compiled import cache_folder
+    from driftbandit.core.large import LOOPS_BELOW
+
+    begin = time.perf_counter()
+    for policy in (DOMD, AutoDOMD):
+        for dim in (2, LOOPS_BELOW):
+            policy(problem=Problem(dim=dim)).warm()
+    fleet = Fleet(DOMD(problem=Problem(dim=2)))
+    fleet.update([1], [[0.0, 0.0]], [0])
+    del fleet[1]
+    print(f"compiled in {time.perf_counter() - begin:.0f} s, stored in {cache_folder()}")
+
+
 def _study(
     source: str,
     out: Path | None,

@@ -70,6 +70,7 @@ def ready(function: Any, *signature: Any) -> None:
     if not COMPILED or signature in function.signatures:
         return
     function.disable_compile(False)
+    _say_once(function)
     try:
         function.compile(signature)
     except Exception as error:
@@ -77,8 +78,6 @@ def ready(function: Any, *signature: Any) -> None:
             raise
         function.compile(signature)
     function.disable_compile()
-    if function.stats.cache_misses:
-        _say_once()
 
 
 def _without_cache(error: Exception) -> bool:
@@ -104,9 +103,21 @@ def _warn(reason: str) -> None:
     )
 
 
-@cache
-def _say_once() -> None:
-    logger.info(
-        "compiling, which takes some seconds once per machine; `driftbandit warmup` does it "
-        "beforehand"
-    )
+def cache_folder() -> str | None:
+    """Where compiled kernels are stored, or None where they are not."""
+    return _kernels[0].stats.cache_path if COMPILED and _kernels else None
+
+
+_said: set[str] = set()
+
+
+def _say_once(function: Any) -> None:
+    """Tell a first user what they are waiting for; who has a warm cache is told nothing."""
+    folder = cache_folder()
+    stored = folder is not None and any(Path(folder).glob(f"*.{function.__name__}-*.nbc"))
+    if not _said and not stored:
+        _said.add(function.__name__)
+        logger.warning(
+            "compiling, which takes some seconds, once per machine; `driftbandit warmup` does it "
+            "beforehand"
+        )

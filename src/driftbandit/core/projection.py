@@ -49,6 +49,13 @@ def project(
 
 
 @inlined
+def add(w: float, x: Floats, y: Floats) -> None:
+    """y += w x."""
+    for j in range(x.size):
+        y[j] += w * x[j]
+
+
+@inlined
 def shrink(v: Floats, length: float, S: float) -> None:
     """Rounding never leaves the ball."""
     for j in range(v.size):
@@ -68,27 +75,31 @@ def project_by_solves(
     """
     d, most = v.size, min(v.size, STEPS)
     V, q, y = np.empty((most, d)), np.empty(d), np.zeros((3, most))
-    a, b, start, nu = np.zeros(most), np.zeros(most), math.sqrt(np.dot(v, v)), 0.0
-    share = w / (1.0 + w * np.dot(x, u))
+    a, b, start, nu = np.zeros(most), np.zeros(most), math.sqrt(dot(v, v)), 0.0
+    share = w / (1.0 + w * dot(x, u))
     for j in range(d):
         V[0, j] = v[j] / start
     for k in range(most):
         if inverted:
-            q[:] = np.dot(B, V[k]) / c
+            for j in range(d):
+                q[j] = 0.0
+            for i in range(d):
+                add(V[k, i] / c, B[i], q)
         else:
             solve(B, V[k], q, 1)
-        q -= share * np.dot(u, V[k]) * u  # M^-1 V[k], by Sherman and Morrison
-        a[k] = np.dot(q, V[k])
+        add(-share * dot(u, V[k]), u, q)  # M^-1 V[k], by Sherman and Morrison
+        a[k] = dot(q, V[k])
         for _ in range(2):  # once leaves what rounding left
             for i in range(k + 1):
-                q -= np.dot(q, V[i]) * V[i]
-        b[k] = math.sqrt(np.dot(q, q))
+                add(-dot(q, V[i]), V[i], q)
+        b[k] = math.sqrt(dot(q, q))
         nu = multiplier(a[: k + 1], b, start, S, nu, y)
         if nu * b[k] * abs(y[0, k]) <= 1e-14:  # what is not in the span yet
-            v[:] = 0.0
+            for j in range(d):
+                v[j] = 0.0
             for i in range(k + 1):
-                v += start * y[0, i] * V[i]
-            shrink(v, math.sqrt(np.dot(v, v)), S)
+                add(start * y[0, i], V[i], v)
+            shrink(v, math.sqrt(dot(v, v)), S)
             return True
         if k + 1 < most:
             for j in range(d):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.core.auto import TOO_LITTLE
+from driftbandit.core.auto import REFILL, TOO_LITTLE
 from driftbandit.core.layout import POINTS, AutoMemory, Fields, Memory, auto_fields, packed
 from driftbandit.policies.base import Floats, Ints, Scores
 from driftbandit.policies.domd import DOMD
@@ -116,9 +116,13 @@ class AutoDOMD(RowPolicy):
 
     @cached_property
     def _grid(self) -> tuple[Floats, Floats]:
-        """gamma and lambda of every learner; lambda L^2 serves contexts of norm L."""
+        """gamma and lambda of every learner; lambda L^2 serves contexts of norm L.
+
+        Lambda is refilled in portions, so up to 5 % more than lambda: it is lambda on average.
+        """
         grid: Any = np.meshgrid(self.discounts, self.regularizations)  # type: ignore[arg-type]
-        return grid[0].ravel(), grid[1].ravel() * self.problem.context_norm**2
+        gamma, lam = grid[0].ravel(), grid[1].ravel() * self.problem.context_norm**2
+        return gamma, np.where(gamma < 1.0, lam / math.sqrt(REFILL), lam)
 
     @cached_property
     def prior(self) -> Floats:

@@ -62,6 +62,11 @@ class RowPolicy(Policy):
     def engine(self) -> Engine:
         return Engine(self.problem.dim, self.memory_type is AutoRows)
 
+    def warm(self) -> None:
+        """Load or compile everything that learners of this kind can ask for, for images and
+        services that must not wait later."""
+        self.engine.warm(self.fresh, self.recipe)
+
     def init(self, n: int = 1) -> Any:
         """n learners that have seen nothing."""
         return self.view(np.tile(self.fresh, (n, 1)))
