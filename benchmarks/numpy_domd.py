@@ -37,7 +37,7 @@ class NumpyDOMD:
 
     def choose(self, arms):
         H_inv = np.linalg.inv(self.H)
-        norms = np.sqrt(np.einsum("ad,de,ae->a", arms, H_inv, arms))
+        norms = np.sqrt(((arms @ H_inv) * arms).sum(axis=1))
         return int(np.argmax(arms @ self.theta + self.scale * self.beta() * norms))
 
     def update(self, x, r):

@@ -38,22 +38,22 @@ class ArmSet:
         if not np.isfinite(X).all():
             row = int(np.argmin(np.isfinite(X).all(axis=1)))
             raise ValueError(f"arm {row} holds NaN or infinity: {X[row]}; clean the features")
-        X.flags.writeable = False
-        self._array = X
+        self._shown, self._kept = X.view(), X
+        self._shown.flags.writeable = False
 
     @property
     def array(self) -> Floats:
         """The arms, (n_arms, dim); read-only."""
-        return self._array
+        return self._shown
 
     def __len__(self) -> int:
-        return len(self._array)
+        return len(self._shown)
 
     def __getitem__(self, which: Any) -> Any:
-        return self._array[which]
+        return self._shown[which]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.array(self._array, dtype=dtype) if copy else np.asarray(self._array, dtype=dtype)
+        return np.array(self._shown, dtype=dtype) if copy else np.asarray(self._shown, dtype=dtype)
 
     def __repr__(self) -> str:
-        return "ArmSet({} arms of dim {})".format(*self._array.shape)
+        return "ArmSet({} arms of dim {})".format(*self._shown.shape)

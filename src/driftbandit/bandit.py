@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, overload
 
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from driftbandit.policies.auto import AutoDOMD, Explanation
 
 
+GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
 FLOAT = np.dtype(np.float64)  # in this machine's byte order, which numba does not look at
 
 
@@ -59,13 +61,32 @@ class Bandit:
 
     def _start(self, memory: Any) -> None:
         """Go on from this memory."""
-        self._noise = np.zeros(self.policy.noise_size)  # of the latest decision
-        self._memory, self._row, self._first = memory, None, np.empty(1, dtype=np.int64)
+        self._memory, self._row = memory, None
         if isinstance(self.policy, RowPolicy):
             rows = self.policy.rows(memory)
             self._memory, self._row = self.policy.view(rows), rows[0]
-            self._recipe, self._large = self.policy.recipe, self.policy.engine.large
-            self._rank, self._learn = self.policy.engine.one()
+        self._prepare(self._row is not None)
+
+    def _prepare(self, compiled: bool) -> None:
+        """Look up what every call needs: kernels, or the same by the protocol of policies."""
+        self._noise = np.zeros(self.policy.noise_size)  # of the latest decision
+        self._draws, self._recipe, self._large = self._noise.size > 0, self._noise, None
+        self._choose: Any = self._choose_by_protocol
+        self._learn: Any = self._learn_by_protocol
+        if compiled and isinstance(self.policy, RowPolicy):
+            self._recipe, engine = self.policy.recipe, self.policy.engine
+            self._choose, self._learn, self._large = engine.choose(), engine.learn(), engine.large
+            if not GIL:
+                self._choose, self._learn = self._locked(self._choose), self._locked(self._learn)
+
+    def _locked(self, call: Any) -> Any:
+        """Kernels on one row are atomic because they keep Python's lock, where there is one."""
+
+        def in_turn(*args: Any) -> Any:
+            with self._lock:
+                return call(*args)
+
+        return in_turn
 
     @overload
     def choose(self, arms: ArrayLike | ArmSet) -> int: ...
@@ -79,30 +100,46 @@ class Bandit:
         X = arms
         if type(X) is not np.ndarray or X.dtype is not FLOAT:
             X = self._array(arms, 2)
-        best = self._first if k is None else np.empty(self._slots(k, X), dtype=np.int64)
+        if k is not None or self._draws:
+            return self._slate(X, k)
+        try:
+            arm: int = self._choose(self._recipe, self._row, X)
+        except (TypeError, ValueError):  # an array of another kind
+            X = self._array(X, 2)
+            arm = self._choose(self._recipe, self._row, X)
+        if arm < 0:
+            self._complain(X)
+        return arm
+
+    def _slate(self, X: Floats, k: int | None) -> int | Ints:
+        """The k best arms, or the best for one draw of noise."""
+        X = self._array(X, 2)
+        best = np.empty(1 if k is None else self._slots(k, X), dtype=np.int64)
         with self._lock:
-            noise = self._stream.peek() if self._noise.size else self._noise
-            arm = self._best(X, noise, best)
-            if arm >= 0 and noise.size:
+            noise = self._stream.peek() if self._draws else self._noise
+            if self._row is None:
+                arm = self._rank_by_protocol(X, noise, best)
+            else:
+                rank = self.policy.engine.slate()  # type: ignore[attr-defined]
+                arm = rank(self._recipe, self._row, X, noise, best, self._large)
+            if self._draws and arm >= 0:
                 self._stream.step()
                 self._noise = noise
         if arm < 0:
             self._complain(X)
         return arm if k is None else best
 
-    def _best(self, X: Floats, noise: Floats, best: Ints) -> int:
-        """Fill `best`; the first of them, or -1 if X is no matrix of contexts."""
-        if self._row is None:
-            X, problem = self._array(X, 2), self.policy.problem
-            if X.shape[1] != problem.dim or not len(X) or problem.first_bad(X) >= 0:
-                return -1
-            best[:] = self.policy.best(self._memory, X[None], best.size, noise[None])[0]
-            return int(best[0])
-        try:
-            return self._rank(self._recipe, self._row, X, noise, best, self._large)
-        except (TypeError, ValueError):  # an array of another kind
-            X = self._array(X, 2)
-            return self._rank(self._recipe, self._row, X, noise, best, self._large)
+    def _rank_by_protocol(self, X: Floats, noise: Floats, best: Ints) -> int:
+        """What kernels do for a row, for other policies."""
+        problem = self.policy.problem
+        if X.shape[1:] != (problem.dim,) or not len(X) or problem.first_bad(X) >= 0:
+            return -1
+        best[:] = self.policy.best(self._memory, X[None], best.size, noise[None])[0]
+        return int(best[0])
+
+    def _choose_by_protocol(self, _recipe: Any, _row: Any, X: Floats) -> int:
+        with self._lock:
+            return self._rank_by_protocol(X, self._noise, np.empty(1, dtype=np.int64))
 
     def _slots(self, k: Any, X: Floats) -> int:
         k = validate.count("k", k, "arms to choose")
@@ -120,28 +157,28 @@ class Bandit:
             x = self._array(x, 1)
         if steps != 1.0:
             steps = validate.nonnegative("steps", steps, "rounds since the last update")
-        with self._lock:
-            learnt = self._taught(x, reward, steps)
+        try:
+            learnt = self._learn(self._recipe, self._row, x, reward, steps, self._large)
+        except (TypeError, ValueError, OverflowError):  # an array or number of another kind
+            x, r = self._array(x, 1), self._number(reward)
+            learnt = self._learn(self._recipe, self._row, x, r, steps, self._large)
         if not learnt:
-            self._complain(x)
+            self._complain(x, 1)
             self._complain_reward(reward)
 
-    def _taught(self, x: Any, reward: Any, steps: float) -> bool:
-        if self._row is None:
-            return self._taught_by_protocol(self._array(x, 1), self._number(reward), steps)
-        try:
-            return self._learn(self._recipe, self._row, x, reward, steps, self._large)
-        except (TypeError, ValueError, OverflowError):  # an array or a number of another kind
-            x, reward = self._array(x, 1), self._number(reward)
-            return self._learn(self._recipe, self._row, x, reward, steps, self._large)
-
-    def _taught_by_protocol(self, x: Floats, r: float, steps: float) -> bool:
-        problem, X = self.policy.problem, x[None]
-        if x.size != problem.dim or problem.first_bad(X) >= 0 or not problem.family.contains(r):
+    def _learn_by_protocol(
+        self, _recipe: Any, _row: Any, x: Floats, reward: Any, steps: float, _large: Any
+    ) -> bool:
+        problem, r = self.policy.problem, self._number(reward)
+        if x.shape != (problem.dim,) or not problem.family.contains(r):
             return False
-        if steps != 1.0:
-            self._memory = self.policy.forget(self._memory, steps - 1.0)
-        self._memory = self.policy.update(self._memory, X, np.array([r]), self._noise[None])
+        if problem.first_bad(x[None]) >= 0:
+            return False
+        with self._lock:
+            if steps != 1.0:
+                self._memory = self.policy.forget(self._memory, steps - 1.0)
+            X, noise = x[None], self._noise[None]
+            self._memory = self.policy.update(self._memory, X, np.array([r]), noise)
         return True
 
     def scores(self, arms: ArrayLike) -> Scores:
@@ -216,11 +253,15 @@ class Bandit:
             if self._row is None:
                 self._memory = memory
 
+    def _row_now(self) -> Floats:
+        """A copy of the row in one piece: NumPy would let other threads run during a long copy."""
+        return np.frombuffer(self.policy.rows(self._memory)[0].tobytes())
+
     def _copy(self) -> Any:
         """A copy of the memory, between two updates of other threads."""
         with self._lock:
             if isinstance(self.policy, RowPolicy):
-                return self.policy.from_rows(self.policy.rows(self._memory))
+                return self.policy.from_rows(self._row_now()[None])
             return type(self._memory)(*(a.copy() for a in self._memory))
 
     @property
@@ -260,7 +301,7 @@ class Bandit:
                 "stream": self._stream.state,
                 "noise": self._noise.tolist(),
             }
-            arrays = self._memory._asdict() if self._row is None else {"row": self._row}
+            arrays = self._memory._asdict() if self._row is None else {"row": self._row_now()}
             files.write(path, "bandit", header, arrays)
 
     @classmethod
@@ -304,10 +345,11 @@ class Bandit:
     def _array(self, value: Any, ndim: int) -> Floats:
         """`value` as an array that kernels take: contiguous, float64."""
         if isinstance(value, ArmSet):
-            return value.array
+            return value._kept
         try:
             given = np.asarray(value)
-            X = np.require(given, np.float64, ["C", "A"]) if given.dtype.kind in "biuf" else given
+            real = given.dtype.kind in "biuf"
+            X = np.require(given, np.float64, ["C", "A", "W"]) if real else given
         except (TypeError, ValueError, OverflowError):
             self._complain_shape(value, ndim)
         if X.dtype != np.float64 or X.ndim != ndim:
@@ -328,11 +370,10 @@ class Bandit:
         )
         raise ValueError(f"expected real numbers of shape {row}, because dim={d}; got {got}")
 
-    def _complain(self, given: Any) -> None:
+    def _complain(self, X: Floats, ndim: int = 2) -> None:
         """Say what is wrong with these contexts, if anything is."""
-        X = self._array(given, np.ndim(given))
-        if X.shape[-1] != self.policy.problem.dim or not X.size:
-            self._complain_shape(X, X.ndim)
+        if X.ndim != ndim or X.shape[-1] != self.policy.problem.dim or not X.size:
+            self._complain_shape(X, ndim)
         self.policy.problem.check_contexts(np.atleast_2d(X))
 
     def _number(self, reward: Any) -> float:

@@ -20,14 +20,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 _kernels: list[Any] = []
 
 
-def kernel(function: F) -> F:
+def kernel(function: F, *, nogil: bool = True) -> F:
     """Compile when first called, and cache on disk where there is a place for it.
 
     Division as in C and NumPy, without a test for zero each time; no fastmath, so that the lines
-    mean the same with NUMBA_DISABLE_JIT=1. Kernels run without Python's lock: callers lock what
-    threads share.
+    mean the same with NUMBA_DISABLE_JIT=1. Kernels run without Python's lock, so callers lock what
+    threads share; one that keeps it (`nogil=False`) is atomic as it is.
     """
-    options = {"error_model": "numpy", "nogil": True}
+    options = {"error_model": "numpy", "nogil": nogil}
     try:
         compiled: F = njit(cache=True, **options)(function)
     except RuntimeError as error:  # numba found no folder it may write to

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from driftbandit.bandit import Bandit
 from driftbandit.fleet.batch import Key
 from driftbandit.policies.rows import RowPolicy
@@ -23,10 +21,15 @@ class Learner(Bandit):
     def __init__(self, fleet: Fleet, key: Key) -> None:
         self._fleet, self._key, self._version = fleet, key, -1
         self.policy, self._lock, self._stream = fleet.policy, fleet._lock, fleet._stream
-        self._noise, self._first = np.zeros(self.policy.noise_size), np.empty(1, dtype=np.int64)
-        if isinstance(self.policy, RowPolicy):
-            self._recipe, self._large = self.policy.recipe, self.policy.engine.large
-            self._rank, self._learn = self.policy.engine.one()
+        self._prepare(fleet.dtype == "float64")
+
+    def choose(self, arms: Any, *, k: int | None = None) -> Any:
+        with self._lock:  # the fleet's: its rows may move
+            return super().choose(arms) if k is None else super().choose(arms, k=k)
+
+    def update(self, x: Any, reward: float, *, steps: float = 1.0) -> None:
+        with self._lock:
+            super().update(x, reward, steps=steps)
 
     @property
     def _row(self) -> Any:  # type: ignore[override]
@@ -35,9 +38,8 @@ class Learner(Bandit):
         table = self._fleet._members.table
         if self._version != table.version or self._fleet._members.disk is not None:
             place = self._fleet._place(self._key)  # which may move the table
-            row = table.rows[place]
-            fits = isinstance(self.policy, RowPolicy) and row.dtype == np.float64
-            self._here, self._version = row if fits else None, table.version
+            fits = isinstance(self.policy, RowPolicy) and self._fleet.dtype == "float64"
+            self._here, self._version = table.rows[place] if fits else None, table.version
         return self._here
 
     @property

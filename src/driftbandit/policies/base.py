@@ -125,7 +125,7 @@ class Policy(Recipe):
     def _arms(self, memory: Any, arms: Floats) -> Floats:
         """arms as the algorithms take them: one (N, d) set per learner."""
         n, d = self._count(memory), self.problem.dim
-        clean = np.ascontiguousarray(arms, dtype=np.float64)
+        clean = np.require(arms, np.float64, ["C", "W"])
         if clean.ndim != 3 or clean.shape[0] != n or clean.shape[1] < 1 or clean.shape[2] != d:
             raise ValueError(
                 f"arms must have shape ({n}, N >= 1, {d}), a set per learner, got {np.shape(arms)}"
@@ -135,8 +135,8 @@ class Policy(Recipe):
     def _played(self, memory: Any, x: Floats, r: Floats) -> tuple[Floats, Floats]:
         """x and r as the algorithms take them: a context and a reward per learner."""
         n, d = self._count(memory, write=True), self.problem.dim
-        contexts = np.ascontiguousarray(x, dtype=np.float64)
-        rewards = np.ascontiguousarray(r, dtype=np.float64)
+        contexts = np.require(x, np.float64, ["C", "W"])
+        rewards = np.require(r, np.float64, ["C", "W"])
         if contexts.shape != (n, d) or rewards.shape != (n,):
             raise ValueError(
                 f"x and r must have shapes ({n}, {d}) and ({n},), one row per learner, got "

@@ -107,7 +107,11 @@ class RowPolicy(Policy):
         return self._ranked(rows, np.arange(len(rows)), arms, k, noise)
 
     def _ranked(self, rows: Any, which: Ints, arms: Floats, k: int, noise: Floats | None) -> Ints:
-        draws = np.empty((len(which), 0)) if noise is None else np.ascontiguousarray(noise)
+        draws = (
+            np.empty((len(which), 0))
+            if noise is None
+            else np.require(noise, np.float64, ["C", "W"])
+        )
         if draws.shape != (len(which), self.noise_size):
             raise ValueError(
                 f"{self.name} draws from noise: pass standard normals of shape "
