@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench bench-fleet bench-rivals bench-lab bench-worlds bench-peers bench-guard docs \
+.PHONY: demo test lint bench bench-roads bench-fleet bench-rivals bench-lab bench-worlds bench-peers bench-guard docs \
   reproduce dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
@@ -24,6 +24,9 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.test      ## the speed figures, as ratios from one run
 	$(BIN)/python -m benchmarks.speed
+
+bench-roads: $(VENV)/.test    ## first use, real dimensions, every kind of call, as ratios from one run
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.roads
 
 bench-fleet: $(VENV)/.test    ## a learner-round in a batch next to C, a million learners
 	$(BIN)/python -m benchmarks.fleet
@@ -54,6 +57,7 @@ docs: $(VENV)/.test       ## run what the documents quote and put the numbers in
 	  $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
 	$(BIN)/python -m benchmarks.fleet --csv docs/results/fleet.csv
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.roads --csv docs/results/roads.csv
 	$(BIN)/python -m benchmarks.readme results
 
 dist: $(VENV)/.test

@@ -146,6 +146,7 @@ TABLES = {
     "reproduce": lambda: grid("paper-figure", regret, cost=True),
     "bench": lambda: figures("bench"),
     "fleet": lambda: figures("fleet"),
+    "roads": lambda: figures("roads"),
     "peers": peers,
     "costs": peer_costs,
     "settings": peer_settings,
