@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+MANY = 1000  # arms from which on a sharper bound pays
 FLOAT = np.dtype(np.float64)  # in this machine's byte order, which numba does not look at
 
 
@@ -71,6 +72,7 @@ class Bandit:
         """Look up what every call needs: kernels, or the same by the protocol of policies."""
         self._noise = np.zeros(self.policy.noise_size)  # of the latest decision
         self._draws, self._recipe, self._large = self._noise.size > 0, self._noise, None
+        self._rank: Any = None  # loaded when a slate or a draw asks for it
         self._choose: Any = self._choose_by_protocol
         self._learn: Any = self._learn_by_protocol
         if compiled and isinstance(self.policy, RowPolicy):
@@ -102,32 +104,46 @@ class Bandit:
             X = self._array(arms, 2)
         if k is not None or self._draws:
             return self._slate(X, k)
+        row = self._row if len(X) < MANY else self._searched(X)
         try:
-            arm: int = self._choose(self._recipe, self._row, X)
+            arm: int = self._choose(self._recipe, row, X)
         except (TypeError, ValueError):  # an array of another kind
             X = self._array(X, 2)
-            arm = self._choose(self._recipe, self._row, X)
+            arm = self._choose(self._recipe, row, X)
         if arm < 0:
             self._complain(X)
         return arm
 
     def _slate(self, X: Floats, k: int | None) -> int | Ints:
         """The k best arms, or the best for one draw of noise."""
-        X = self._array(X, 2)
+        if not X.flags.carray:
+            X = self._array(X, 2)
         best = np.empty(1 if k is None else self._slots(k, X), dtype=np.int64)
         with self._lock:
             noise = self._stream.peek() if self._draws else self._noise
             if self._row is None:
                 arm = self._rank_by_protocol(X, noise, best)
             else:
-                rank = self.policy.engine.slate()  # type: ignore[attr-defined]
-                arm = rank(self._recipe, self._row, X, noise, best, self._large)
+                rank = self._rank = self._rank or self.policy.engine.slate()  # type: ignore[attr-defined]
+                arm = rank(self._recipe, self._searched(X), X, noise, best, self._large)
             if self._draws and arm >= 0:
                 self._stream.step()
                 self._noise = noise
         if arm < 0:
             self._complain(X)
         return arm if k is None else best
+
+    def _searched(self, X: Floats) -> Any:
+        """The row for a search among these arms: where they are many, with the smallest eigenvalue
+        of H for a floor, so that few of them need their norm."""
+        d = self.policy.problem.dim
+        if self._row is None or len(X) < MANY or len(X) < 20 * d:
+            return self._row
+        row = self._row_now().copy()
+        memory = self.policy.view(row[None])  # type: ignore[attr-defined]
+        least = np.linalg.eigvalsh(memory.H[0])[0] - 1e-13 * np.trace(memory.H[0])
+        memory.floor[0] = max(memory.floor[0], least)
+        return row
 
     def _rank_by_protocol(self, X: Floats, noise: Floats, best: Ints) -> int:
         """What kernels do for a row, for other policies."""
@@ -348,6 +364,9 @@ class Bandit:
             return value._kept
         try:
             given = np.asarray(value)
+            if type(given) is np.ndarray and given.dtype is FLOAT and type(value) is list:
+                X = given  # new, so it is as kernels want it
+                return X if X.ndim == ndim else self._complain_shape(value, ndim)
             real = given.dtype.kind in "biuf"
             X = np.require(given, np.float64, ["C", "A", "W"]) if real else given
         except (TypeError, ValueError, OverflowError):
