@@ -118,7 +118,7 @@ class Bandit:
         """
         if type(x) is not np.ndarray or x.dtype is not FLOAT:
             x = self._array(x, 1)
-        if steps != 1.0:
+        if type(steps) is not float or steps != 1.0:
             steps = validate.nonnegative("steps", steps, "rounds since the last update")
         with self._lock:
             learnt = self._taught(x, reward, steps)

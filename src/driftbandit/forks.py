@@ -39,8 +39,7 @@ class Stream:
     def __init__(self, seed: int, size: int) -> None:
         clean = validate.count("seed", seed, "of the random generator", least=0)
         self._rng, self._size = np.random.default_rng(clean), size
-        self._block, self._used = np.empty((0, size)), 0
-        self._start = dict(self._rng.bit_generator.state)  # what the block was drawn from
+        self._begin()  # `_start` is what the block was drawn from
         _streams.add(self)
 
     @property
@@ -68,13 +67,18 @@ class Stream:
     def many(self, count: int) -> Any:
         """The next (count, size) numbers."""
         noise = self._rng.standard_normal((count, self._size))
-        self._start, self._used = dict(self._rng.bit_generator.state), len(self._block)
+        self._begin()
         return noise
 
     def branch(self) -> None:
         """Go on elsewhere: what comes depends on what was and on this process."""
         self._rng = np.random.default_rng([os.getpid(), *self._rng.integers(2**63, size=2)])
-        self._start, self._used = dict(self._rng.bit_generator.state), len(self._block)
+        self._begin()
+
+    def _begin(self) -> None:
+        """No block is drawn: the next comes from where the generator is."""
+        self._start, self._used = dict(self._rng.bit_generator.state), 0
+        self._block = np.empty((0, self._size))
 
 
 def _before() -> None:

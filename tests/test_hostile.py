@@ -1,0 +1,511 @@
+"""Hostile use: contexts at the edge, tiny lambdas, odd memories, damaged files and stores, forks,
+threads, and a cache that cannot be written."""
+
+import copy
+import io
+import json
+import os
+import pickle
+import re
+import shutil
+import sqlite3
+import struct
+import subprocess
+import sys
+import threading
+import time
+import warnings
+import zipfile
+import zlib
+from dataclasses import replace
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+
+import driftbandit
+from driftbandit import (
+    DOMD,
+    GLBOMD,
+    GLMUCB,
+    ArmSet,
+    AutoDOMD,
+    Bandit,
+    Bernoulli,
+    DLinUCB,
+    Fleet,
+    Gaussian,
+    LinUCB,
+    Poisson,
+    Problem,
+    Uniform,
+)
+from driftbandit.core.layout import size, views
+
+LIBRARY = os.path.dirname(os.path.dirname(driftbandit.__file__))
+KNOWN = Problem(dim=3, radius=1.0, horizon=100, path_length=2.0, change_points=2)
+POLICY = DOMD(problem=KNOWN)
+THOMPSON = DOMD(problem=KNOWN, exploration="thompson")
+can_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+
+
+def unit(rng, *shape):
+    x = rng.standard_normal(shape)
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def remembered(fleet):
+    """Everything a fleet knows, as bytes by key."""
+    pages = list(fleet._members.pages())
+    return {key: row.tobytes() for keys, page in pages for key, row in zip(keys, page)}
+
+
+def python(script, *arguments, **environment):
+    """The outcome of a script in a process of its own; None in `environment` unsets."""
+    wanted = os.environ | {"PYTHONPATH": LIBRARY} | environment
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    done = subprocess.run(command, env=wanted, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, f"{done.returncode}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
+    return done
+
+
+# One function decides what a context is.
+
+
+@cache
+def doors(dim, norm):
+    """Every way to show a context to the library: each takes x."""
+    problem = Problem(dim=dim, context_norm=norm)
+    domd, uniform = DOMD(problem=problem), Uniform(problem=problem)
+    fleet, plain, auto = Fleet(domd), Fleet(uniform), AutoDOMD(problem=problem)
+    found = {
+        "a policy's choose": lambda x: domd.choose(domd.init(1), [[x]]),
+        "a policy's best": lambda x: domd.best(domd.init(1), [[x]], 1),
+        "DOMD's protocol update": lambda x: domd.update(domd.init(1), [x], [1.0]),
+        "AutoDOMD's protocol update": lambda x: auto.update(auto.init(1), [x], [1.0]),
+        "a catalogue": lambda x: Bandit(domd).choose(ArmSet([x])),
+    }
+    for name, one in {"fleet": fleet, "plain fleet": plain}.items():
+        found[f"{name}'s choose"] = lambda x, one=one: one.choose([1, "a"], [x])
+        found[f"{name}'s update"] = lambda x, one=one: one.update([1, "a"], [x, x], [1, 1])
+    for policy in (domd, uniform, auto):
+        one = Bandit(policy)
+        found[f"{policy.name}'s choose"] = lambda x, one=one: one.choose([x])
+        found[f"{policy.name}'s two best"] = lambda x, one=one: one.choose([x, x], k=2)
+        found[f"{policy.name}'s update"] = lambda x, one=one: one.update(x, 1)
+        found[f"{policy.name}'s late update"] = lambda x, one=one: one.update(x, 1, steps=2.0)
+        found[f"{policy.name}'s scores"] = lambda x, one=one: one.scores([x])
+    del found["Uniform's late update"]  # it has no way to age
+    return found
+
+
+def verdicts(dim, norm, x):
+    """What every door says of a context: "taken", or that it is none."""
+    said = {}
+    for name, door in doors(dim, norm).items():
+        try:
+            found = door(x)
+        except ValueError as error:
+            assert re.search(r"context \d+ has norm", str(error)), f"{name}: {error}"
+            said[name] = "refused"
+        else:
+            if isinstance(found, (int, np.ndarray)):
+                assert np.min(found) >= 0, name
+            said[name] = "taken"
+    return said
+
+
+def test_a_context_on_which_two_sums_of_squares_disagree_is_judged_by_one():
+    x = [-0.9998823310518604, -0.015405325420056723]
+    assert len(set(verdicts(2, 1.0, np.array(x)).values())) == 1
+    assert len(set(verdicts(2, 1.0, x).values())) == 1
+
+
+@pytest.mark.parametrize("norm", [1.0, 3.7])
+@pytest.mark.parametrize("dim", [1, 2, 3, 17, 40])
+def test_contexts_at_the_very_edge_are_taken_or_refused_by_every_door_alike(dim, norm):
+    rng, seen = np.random.default_rng([dim, int(norm)]), set()
+    for ulps in [*range(-4, 5), -40, 40, -10**6, 10**6] * 2:
+        x = unit(rng, dim) * norm * (1.0 + 1e-6) * (1.0 + ulps * 2.0**-53)
+        for given in (x, x.tolist(), np.float32(x), np.repeat(x, 2)[::2]):
+            said = verdicts(dim, norm, given)
+            assert len(set(said.values())) == 1, f"{given!r}: {said}"
+            seen |= set(said.values())
+    assert seen == {"taken", "refused"}
+
+
+# Never NaN.
+
+
+def finite_for(bandit, rewards, rounds, seed=0, **steps):
+    """Teach hard: few directions, extreme rewards; all it knows stays finite."""
+    rng, d = np.random.default_rng(seed), bandit.policy.problem.dim
+    few, many = unit(rng, 2, d), unit(rng, rounds, d)
+    X = np.where(rng.random((rounds, 1)) < 0.7, few[rng.integers(2, size=rounds)], many)
+    X *= bandit.policy.problem.context_norm
+    for x, r in zip(X, rng.choice(rewards, size=rounds)):
+        bandit.update(x, r, **steps)
+        assert bandit.choose(X[:3]) in range(3)
+    assert np.isfinite(bandit._row).all()
+    return X
+
+
+def comes_back(bandit, X, path):
+    """Saved and loaded it is the same."""
+    bandit.save(path)
+    twin = Bandit.load(path)
+    assert twin._row.tobytes() == bandit._row.tobytes()
+    assert twin.choose(X[:9]) == bandit.choose(X[:9])
+    assert np.isfinite(bandit.predict(X[:9], level=0.9)).all()
+
+
+FAINT = {
+    "precise": (GLBOMD, {"family": Gaussian(variance=1e-4)}, {"regularization": 1e-12}, [-5, 5]),
+    "bearable": (GLBOMD, {"family": Gaussian(variance=1e-4)}, {"regularization": 1e-5}, [-5, 5]),
+    "for ever": (GLBOMD, {}, {"regularization": 1e-9}, [0, 1]),
+    "fainter": (DOMD, {}, {"regularization": 3e-10, "half_life": 3.0}, [0, 1]),
+    "faintest": (DOMD, {}, {"regularization": 1e-60}, [0, 1]),
+    "large": (DOMD, {"dim": 40}, {"regularization": 1e-9}, [0, 1]),
+    "large, for ever": (GLBOMD, {"dim": 40}, {"regularization": 1e-9}, [0, 1]),
+    "long contexts": (DOMD, {"context_norm": 1e4}, {"regularization": 1e-9}, [0, 1]),
+    "short contexts": (DOMD, {"context_norm": 1e-4}, {"regularization": 1e-9}, [0, 1]),
+    "auto": (AutoDOMD, {}, {"regularizations": (1e-9, 1.0)}, [0, 1]),
+    "auto, alone": (AutoDOMD, {}, {"regularizations": (1e-9,)}, [0, 1]),
+    "auto, faintest": (AutoDOMD, {}, {"regularizations": (1e-30, 1.0)}, [0, 1]),
+    "auto, large": (AutoDOMD, {"dim": 40}, {"regularizations": (1e-9, 1.0)}, [0, 1]),
+    "huge": (DOMD, {"family": Gaussian(bound=1e6)}, {}, [-1e6, 0, 1e6]),
+    "huge, auto": (AutoDOMD, {"family": Gaussian(bound=1e6)}, {}, [-1e6, 0, 1e6]),
+    "counts": (DOMD, {"family": Poisson(10**6)}, {}, [0, 10**6]),
+    "counts, auto": (AutoDOMD, {"family": Poisson(10**6)}, {}, [0, 10**6]),
+    "counts, faint": (DOMD, {"family": Poisson(10**6)}, {"regularization": 1e-4}, [0, 10**6]),
+    "tiny ball": (DOMD, {"radius": 1e-9}, {"regularization": 1e-9}, [0, 1]),
+    "vast ball": (DOMD, {"radius": 1e9}, {"regularization": 1e-9}, [0, 1]),
+}
+
+
+@pytest.mark.parametrize("case", FAINT)
+def test_lambdas_that_would_drown_are_refused_by_name_or_harmless(case, tmp_path):
+    kind, world, options, rewards = FAINT[case]
+    try:
+        policy = kind(problem=Problem(**({"dim": 3} | world)), **options)
+    except ValueError as error:
+        assert "regularization" in str(error)  # noqa: PT017
+        assert case in ("precise", "faintest", "auto, faintest")
+        return
+    rounds = 150 if case == "auto, large" else 1000
+    bandit = Bandit(policy)
+    comes_back(bandit, finite_for(bandit, rewards, rounds), tmp_path / "bandit.npz")
+
+
+@pytest.mark.parametrize("kind", [DOMD, GLBOMD, AutoDOMD])
+@pytest.mark.parametrize("steps", [1e9, 0.0, 1e100, 1e-300])
+def test_no_time_and_endless_time_between_updates_leave_everything_finite(kind, steps, tmp_path):
+    bandit = Bandit(kind(problem=Problem(dim=3)))
+    for age in (steps, 1.0):
+        X = finite_for(bandit, [0, 1], 200, steps=age)
+        comes_back(bandit, X, tmp_path / "bandit.npz")
+    for age in (1e12, 0.0, 1e100, 1e-300):
+        bandit.forget(age)
+        comes_back(bandit, X, tmp_path / "bandit.npz")
+    finite_for(bandit, [0, 1], 50)
+    if kind is AutoDOMD:
+        assert np.isfinite(bandit.explain()[:2]).all()
+
+
+# Aliasing.
+
+LINEAR = Problem(dim=3, family=Gaussian(), radius=1.0, horizon=100, path_length=2.0)
+
+
+@pytest.mark.parametrize("dim", [3, 40])
+@pytest.mark.parametrize("kind", [DOMD, AutoDOMD])
+def test_a_bandit_may_be_taught_with_a_view_of_its_own_memory(kind, dim):
+    rng = np.random.default_rng(dim)
+    mine, twin = (Bandit(kind(problem=Problem(dim=dim, radius=1.0))) for _ in range(2))
+    for x in unit(rng, 20, dim):
+        for bandit in (mine, twin):
+            bandit.update(x, 1)
+        mine.update(mine.theta, 0)
+        twin.update(twin.theta.copy(), 0)
+    assert mine._row.tobytes() == twin._row.tobytes()
+    np.testing.assert_array_equal(mine.theta, twin.theta)
+
+
+@pytest.mark.parametrize("policy", [POLICY, AutoDOMD(problem=KNOWN), LinUCB.from_theory(LINEAR)])
+def test_a_fleet_may_be_taught_with_a_view_of_its_own_memory(policy):
+    rng, mine, twin = np.random.default_rng(1), Fleet(policy), Fleet(policy)
+    for x in unit(rng, 20, 3):
+        for fleet in (mine, twin):
+            fleet.update([1, "a"], [x, -x], [1, 0])
+        mine["a"].update(mine["a"].theta, 1)
+        twin["a"].update(twin["a"].theta.copy(), 1)
+        mine.update([1, "a", 1], [mine["a"].theta, mine[1].theta, mine[1].theta], [1, 0, 0])
+        twin.update([1, "a", 1], [twin[k].theta.copy() for k in ("a", 1, 1)], [1, 0, 0])
+        mine.update([1], mine[1].theta[None], [1])
+        twin.update([1], twin[1].theta[None].copy(), [1])
+    assert remembered(mine) == remembered(twin)
+
+
+# The policy protocol.
+
+
+def test_the_memory_of_another_policy_is_refused_even_if_it_has_the_same_size():
+    auto = AutoDOMD(
+        problem=Problem(dim=2), discounts=(0.8, 0.9, 0.95, 0.99, 1), regularizations=[1]
+    )
+    other = DOMD(problem=Problem(dim=14))
+    assert size(auto.fields) == size(other.fields)
+    with pytest.raises(ValueError, match="memory"):
+        other.choose(auto.init(1), np.zeros((1, 2, 14)))
+    with pytest.raises(ValueError, match="memory"):
+        other.update(auto.init(1), np.zeros((1, 14)), [1.0])
+    with pytest.raises(ValueError, match="memory"):
+        other.forget(auto.init(1), 2.0)
+
+
+def wider(policy):
+    return replace(policy, problem=replace(policy.problem, dim=4))
+
+
+def changed(memory, **arrays):
+    return memory._replace(**arrays)
+
+
+ODD = {
+    "of another dimension": lambda policy, memory: wider(policy).init(2),
+    "nothing": lambda policy, memory: None,
+    "a tuple": lambda policy, memory: tuple(memory),
+    "of Uniform": lambda policy, memory: Uniform(problem=KNOWN).init(2),
+    "a row of theta missing": lambda policy, memory: changed(memory, theta=memory.theta[:1]),
+    "a row of t missing": lambda policy, memory: changed(memory, t=memory.t[:1]),
+    "theta flat": lambda policy, memory: changed(memory, theta=memory.theta.ravel()),
+    "H of NaN shape": lambda policy, memory: changed(memory, H=np.full((2, 3, 0), np.nan)),
+    "a number for H": lambda policy, memory: changed(memory, H=np.nan),
+    "no theta": lambda policy, memory: changed(memory, theta=None),
+    "text": lambda policy, memory: changed(memory, H=np.full((2, 3, 3), "x")),
+}
+
+
+@pytest.mark.parametrize("policy", [POLICY, AutoDOMD(problem=KNOWN), LinUCB.from_theory(LINEAR)])
+@pytest.mark.parametrize("odd", ODD)
+def test_a_memory_that_is_none_of_the_policy_is_refused(policy, odd):
+    arms, x, r = np.full((2, 4, 3), 0.1), np.full((2, 3), 0.1), np.ones(2)
+    memory = ODD[odd](policy, policy.init(2))
+    with pytest.raises(ValueError):
+        policy.choose(memory, arms)
+    with pytest.raises(ValueError):
+        policy.update(memory, x, r)
+
+
+@pytest.mark.parametrize("policy", [POLICY, AutoDOMD(problem=KNOWN)])
+def test_memories_that_are_right_but_dressed_otherwise_give_the_same(policy):
+    rng = np.random.default_rng(4)
+    arms, x, r = unit(rng, 2, 4, 3), unit(rng, 2, 3), np.ones(2)
+    memory = policy.init(2)
+    for _ in range(5):
+        memory = policy.update(memory, x[::-1], r)
+
+    def frozen(memory):
+        for array in memory:
+            array.flags.writeable = False
+        return memory
+
+    def frozen_rows(memory):
+        memory.rows.flags.writeable = False
+        return memory
+
+    def kind(memory):
+        return type(memory)(*(a.copy() for a in memory))
+
+    dressed = {
+        "itself": policy.from_rows(policy.rows(memory)),
+        "put together": kind(memory),
+        "pickled": pickle.loads(pickle.dumps(memory)),
+        "deep copy": copy.deepcopy(memory),
+        "read-only": frozen(policy.from_rows(policy.rows(memory))),
+        "read-only, put together": frozen(kind(memory)),
+        "read-only rows": frozen_rows(policy.from_rows(policy.rows(memory))),
+        "Fortran": type(memory)(*map(np.asfortranarray, memory)),
+        "other byte order": type(memory)(*(a.astype(">f8") for a in memory)),
+        "lists": type(memory)(*(a.tolist() for a in memory)),
+    }
+    choice = policy.choose(memory, arms)
+    after = [a.tobytes() for a in policy.update(kind(memory), x, r)]
+    for name, one in dressed.items():
+        assert policy.choose(one, arms).tolist() == choice.tolist(), name
+        try:
+            found = policy.update(one, x, r)
+        except ValueError as error:
+            assert "read-only" in str(error)  # noqa: PT017
+        else:
+            assert [a.tobytes() for a in found] == after, name
+
+
+def test_batches_and_noise_in_odd_dress_are_taken_or_refused():
+    memory, rng = THOMPSON.init(2), np.random.default_rng(5)
+    arms, noise = unit(rng, 2, 6, 3), rng.integers(-2, 3, size=(2, 3)).astype(float)
+    expected = THOMPSON.choose(memory, arms, noise)
+    frozen = noise.copy()
+    frozen.flags.writeable = False
+    odd = np.float32(noise), noise.astype(int), noise.tolist(), frozen, np.asfortranarray(noise)
+    for one in (*odd, noise.astype(">f8"), np.repeat(noise, 2, axis=1)[:, ::2]):
+        assert THOMPSON.choose(memory, arms, one).tolist() == expected.tolist()
+    frozen_arms = arms.copy()
+    frozen_arms.flags.writeable = False
+    for same in (arms.tolist(), frozen_arms, np.asfortranarray(arms), arms.astype(">f8")):
+        assert THOMPSON.choose(memory, same, noise).tolist() == expected.tolist()
+    for bad in (None, noise[:1], noise[:, :2], noise.ravel(), "x", np.full((2, 3), "x"), 0.0):
+        with pytest.raises(ValueError):
+            THOMPSON.choose(memory, arms, bad)
+    for few in (0, 7, -1, 2.5):
+        with pytest.raises(ValueError):
+            THOMPSON.best(memory, arms, few, noise)
+
+
+@pytest.mark.parametrize("policy", [POLICY, AutoDOMD(problem=KNOWN)])
+def test_a_protocol_update_that_cannot_be_learnt_is_no_silent_nothing(policy):
+    good = np.full((2, 3), 0.1)
+    for x, r in (
+        (good * [[1], [99]], [1, 1]),
+        (good * [[1], [np.nan]], [1, 1]),
+        (good, [1, 0.5]),
+        (good, [1, np.nan]),
+    ):
+        memory = policy.init(2)
+        before = [a.tobytes() for a in memory]
+        with pytest.raises(ValueError, match=r"context 1|reward"):
+            policy.update(memory, x, r)
+        assert [a.tobytes() for a in memory] == before
+
+
+@pytest.mark.parametrize("steps", [np.ones(1), np.array(1.0), np.ones(2), "1", None, [1.0], 1j])
+@pytest.mark.parametrize("policy", [POLICY, Uniform(problem=KNOWN)])
+def test_a_time_that_is_no_number_is_refused_by_name_or_counts_as_one(policy, steps):
+    bandit = Bandit(policy)
+    try:
+        bandit.update([0.1, 0.1, 0.1], 1, steps=steps)
+    except ValueError as error:
+        assert "steps" in str(error)  # noqa: PT017
+        assert bandit.rounds == 0
+    else:
+        assert np.asarray(steps).size == 1
+        assert bandit.rounds == 1
+
+
+# Predictions stay inside the family.
+
+
+@pytest.mark.parametrize("kind", [AutoDOMD, DOMD, GLBOMD])
+@pytest.mark.parametrize(
+    ("family", "reward", "low", "high"),
+    [(Poisson(50), 30, 0, 50), (Bernoulli(), 1, 0, 1), (Gaussian(1.0, 2.0), 2, -2, 2)],
+)
+def test_predictions_stay_inside_the_family(kind, family, reward, low, high):
+    bandit, arms = Bandit(kind(problem=Problem(dim=3, family=family))), np.eye(3)
+    arms = np.vstack([arms, -arms, np.zeros(3)])
+    for _ in range(4):
+        for level in (None, 0.5, 0.95, 1.0 - 1e-12):
+            mean, lower, upper = bandit.predict(arms, level=level)
+            assert (low <= lower).all()
+            assert (lower <= mean).all()
+            assert (mean <= upper).all()
+            assert (upper <= high).all()
+        bandit.update(arms[0], reward)
+
+
+# A bandit that refuses has changed nothing.
+
+BAD_CALLS = [
+    lambda b: b.choose([[9.0, 9.0, 9.0]]),
+    lambda b: b.choose([[np.nan, 0.0, 0.0]]),
+    lambda b: b.choose([[0.1, 0.1]]),
+    lambda b: b.choose(np.zeros((0, 3))),
+    lambda b: b.choose("x"),
+    lambda b: b.choose(np.full((2, 3), 0.1), k=3),
+    lambda b: b.choose(np.full((2, 3), 0.1), k=0),
+    lambda b: b.choose(np.array([[0.1, 0.1, 0.1], [0.1, 0.1, np.inf]]), k=2),
+    lambda b: b.update([9.0, 9.0, 9.0], 1),
+    lambda b: b.update([0.1, 0.1, 0.1], 0.5),
+    lambda b: b.update([0.1, 0.1, 0.1], "1"),
+    lambda b: b.update([0.1, 0.1, 0.1], 10**400),
+    lambda b: b.update([0.1, 0.1, 0.1], 1, steps=-1.0),
+    lambda b: b.update([0.1, 0.1, 0.1], np.nan, steps=3.0),
+    lambda b: b.forget(-1.0),
+    lambda b: b.predict([[9.0, 9.0, 9.0]]),
+    lambda b: b.scores([[9.0, 9.0, 9.0]]),
+]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [THOMPSON, AutoDOMD(problem=KNOWN, exploration="thompson"), Uniform(problem=KNOWN)],
+    ids=lambda policy: policy.name,
+)
+@pytest.mark.parametrize("of_fleet", [False, True], ids=["alone", "in a fleet"])
+def test_a_bandit_that_refuses_has_changed_nothing_not_even_its_luck(policy, of_fleet):
+    def fresh():
+        if not of_fleet:
+            return Bandit(policy, seed=3)
+        fleet = Fleet(policy, seed=3)
+        fleet.update(["a"], np.zeros((1, 3)), [1])
+        return fleet["a"]
+
+    mine, twin, arms = fresh(), fresh(), unit(np.random.default_rng(6), 8, 3)
+    for t in range(300):  # more than one block of random numbers
+        with pytest.raises(ValueError):
+            BAD_CALLS[t % len(BAD_CALLS)](mine)
+        k = 1 + t % 3
+        chosen = [b.choose(arms, k=k).tolist() for b in (mine, twin)]
+        assert chosen[0] == chosen[1], t
+        for bandit in (mine, twin):
+            bandit.update(arms[chosen[0][0]], t % 2)
+    assert pickle.dumps(mine) == pickle.dumps(twin)
+
+
+@pytest.mark.parametrize("policy", [THOMPSON, Uniform(problem=KNOWN)], ids=["thompson", "plain"])
+def test_a_fleet_that_refuses_has_changed_nothing_not_even_its_luck(policy, tmp_path):
+    mine, twin = Fleet(policy, seed=3), Fleet(policy, seed=3)
+    rng, keys = np.random.default_rng(7), ["a", 1, "b"]
+    for t in range(20):
+        arms, x = unit(rng, 3, 6, 3), unit(rng, 3, 3)
+        bad = arms.copy()
+        bad[2, 5] *= 9.0
+        for call in (lambda: mine.choose(keys, bad), lambda: mine.update(keys, 9 * x, [1, 1, 1])):
+            with pytest.raises(ValueError, match="norm"):
+                call()
+        with pytest.raises(ValueError, match="reward"):
+            mine.update(keys, x, [1, 1, 0.5])
+        chosen = [fleet.choose(keys, arms).tolist() for fleet in (mine, twin)]
+        assert chosen[0] == chosen[1], t
+        for fleet in (mine, twin):
+            fleet.update(keys, x, [1, 0, 1])
+        one = [fleet["a"].choose(arms[0]) for fleet in (mine, twin)]
+        assert one[0] == one[1], t
+    assert remembered(mine) == remembered(twin)
+
+
+def test_a_fleet_that_has_drawn_for_one_and_for_many_goes_on_with_its_luck(tmp_path):
+    fleet, arms = Fleet(THOMPSON, seed=3), unit(np.random.default_rng(8), 30, 3)
+    fleet.update(["a"], np.zeros((1, 3)), [1])
+    for order in ("one", "many", "one", "many"):
+        if order == "one":
+            fleet["a"].choose(arms)
+        else:
+            fleet.choose(["a", "b"], arms)
+        fleet.save(tmp_path / "fleet.npz")
+        twin, lone = Fleet.load(tmp_path / "fleet.npz"), copy.deepcopy(fleet["a"])
+        ahead = [twin["a"].choose(arms) for _ in range(20)]
+        assert ahead == [lone.choose(arms) for _ in range(20)], order
+        twin, before = Fleet.load(tmp_path / "fleet.npz"), pickle.dumps(fleet["a"])
+        both = [f.choose(["a"] * 20, arms).tolist() for f in (twin, copy_of(fleet, tmp_path))]
+        assert both[0] == both[1]
+        assert pickle.dumps(fleet["a"]) == before
+    then = fleet.choose(["a"] * 20, arms).tolist()
+    assert then == Fleet.load(tmp_path / "fleet.npz").choose(["a"] * 20, arms).tolist()
+
+
+def copy_of(fleet, folder):
+    fleet.save(folder / "copy.npz")
+    return Fleet.load(folder / "copy.npz")
