@@ -509,3 +509,445 @@ def test_a_fleet_that_has_drawn_for_one_and_for_many_goes_on_with_its_luck(tmp_p
 def copy_of(fleet, folder):
     fleet.save(folder / "copy.npz")
     return Fleet.load(folder / "copy.npz")
+
+
+# Files.
+
+
+def parts(path):
+    with np.load(path) as archive:
+        columns = dict(archive)
+    return json.loads(str(columns.pop("header"))), columns
+
+
+def npz(header, columns, save=np.savez):
+    file = io.BytesIO()
+    text = header if isinstance(header, str) else json.dumps(header)
+    save(file, **({"header": np.array(text)} | columns))
+    return file.getvalue()
+
+
+SAVED = {
+    "DOMD": DOMD(problem=KNOWN),
+    "AutoDOMD": AutoDOMD(problem=KNOWN),
+    "Thompson": THOMPSON,
+    "LinUCB": LinUCB.from_theory(KNOWN),
+    "GLMUCB": GLMUCB.from_theory(KNOWN),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A whole file of a bandit of each kind."""
+    folder = tmp_path_factory.mktemp("files")
+    for name, policy in SAVED.items():
+        bandit = Bandit(policy)
+        for x in unit(np.random.default_rng(9), 5, 3):
+            bandit.choose([x])
+            bandit.update(x, 1)
+        bandit.save(folder / name)
+    return folder
+
+
+def refused_or_sound(path, content):
+    """A file is refused with a plain ValueError, or holds a bandit that works."""
+    path.write_bytes(content)
+    try:
+        bandit = Bandit.load(path)
+    except ValueError as error:
+        assert type(error) is ValueError  # noqa: PT017
+        return False
+    arms = np.eye(3)
+    assert bandit.choose(arms) in range(3)
+    for _ in range(40):
+        bandit.update(arms[0], 1)
+    assert all(np.isfinite(a).all() for a in bandit._memory)
+    if isinstance(bandit.policy, AutoDOMD):
+        bandit.explain()
+    return True
+
+
+@pytest.mark.parametrize("name", SAVED)
+@pytest.mark.parametrize("t", [1e300, np.inf, -np.inf, -5, 0.5, np.nan, 2.0**53 + 2])
+def test_a_file_with_an_absurd_number_of_rounds_is_refused(folder, name, t):
+    header, columns = parts(folder / name)
+    if "row" in columns:
+        columns["row"][0] = t
+    elif t != -5:
+        columns["t"] = np.array([t])
+    else:
+        columns["t"] = np.array([-5])
+    assert not refused_or_sound(folder / "bad", npz(header, columns))
+
+
+ABSURD = [0.0, -1.0, 1e300, -1e300, 5e-324, np.nan, np.inf]
+
+
+@pytest.mark.parametrize("field", list(AutoDOMD(problem=KNOWN).fields))
+def test_a_file_of_autodomd_with_one_absurd_field_is_refused_or_sound(folder, field):
+    header, columns = parts(folder / "AutoDOMD")
+    for value in ABSURD:
+        row = columns["row"].copy()
+        views(row[None], SAVED["AutoDOMD"].fields)[field][:] = value
+        refused_or_sound(folder / "bad", npz(header, {"row": row}))
+
+
+def leaves(tree, path=()):
+    """Paths to everything in a header."""
+    if path:
+        yield path
+    for key in tree if isinstance(tree, dict) else range(len(tree)) if type(tree) is list else ():
+        yield from leaves(tree[key], (*path, key))
+
+
+def put(tree, path, value):
+    tree = copy.deepcopy(tree)
+    at = tree
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    return tree
+
+
+@pytest.mark.parametrize("name", ["Thompson", "AutoDOMD", "LinUCB"])
+def test_headers_with_absurd_entries_are_refused_or_harmless(folder, name):
+    header, columns = parts(folder / name)
+    values = [10**400, -(10**400), 2**53, -1, 1e308, np.nan, np.inf, None, "x", [], {}, [[]], True]
+    for path, value in product(list(leaves(header)), values):
+        refused_or_sound(folder / "bad", npz(put(header, path, value), columns))
+    digits = json.dumps(header).replace('"version": 2', '"version": ' + "2" * 5000)
+    assert not refused_or_sound(folder / "bad", npz(digits, columns))
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_compressed_truncated_and_overpromising_files_are_refused(folder, name):
+    header, columns = parts(folder / name)
+    whole = npz(header, columns)
+    assert refused_or_sound(folder / "bad", whole)
+    assert not refused_or_sound(folder / "bad", npz(header, columns, np.savez_compressed))
+    for cut in np.linspace(0, len(whole) - 1, 25).astype(int):
+        assert not refused_or_sound(folder / "bad", whole[:cut])
+    for member in ("header", *columns):
+        assert not refused_or_sound(folder / "bad", overpromising(header, columns, member))
+    assert refused_or_sound(folder / "bad", overpromising(header, columns, "extra"))
+
+
+def overpromising(header, columns, member):
+    """A file one member of which claims to have 1.5 GB, in the archive and in itself."""
+    file, text = io.BytesIO(), np.array(json.dumps(header))
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in {"header": text, "extra": np.zeros(3), **columns}.items():
+            inner = io.BytesIO()
+            np.save(inner, array)
+            content = inner.getvalue()
+            if name == member:
+                inner, claim = io.BytesIO(), {"descr": "<f8", "fortran_order": False}
+                np.lib.format.write_array_header_1_0(inner, claim | {"shape": (187_500_000,)})
+                content = inner.getvalue() + content[-24:]
+            archive.writestr(f"{name}.npy", content)
+            if name == member:
+                archive.filelist[-1].file_size = archive.filelist[-1].compress_size = 1_500_000_000
+    return file.getvalue()
+
+
+LOADS = """
+import resource, sys
+from driftbandit import Bandit, Fleet
+for path in sys.argv[1:]:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        (Fleet if "fleet" in path else Bandit).load(path)
+    except ValueError as error:
+        assert type(error) is ValueError
+    else:
+        print(path, "was loaded")
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if most > 300 * 1024 and before <= 300 * 1024:
+        print(path, "took", most // 1024, "MB")
+"""
+
+
+def test_small_files_that_promise_large_bandits_take_no_memory(folder):
+    """dim = 6000 where three fit, a grid of 25 million learners, an array of 1.5 GB."""
+    fleet = Fleet(POLICY)
+    fleet.update([1, 2], np.full((2, 3), 0.1), [1, 1])
+    fleet.save(folder / "fleet")
+    for name in (*SAVED, "fleet"):
+        header, columns = parts(folder / name)
+        header["policy"]["problem"]["dim"] = 6000
+        (folder / f"{name}.6000").write_bytes(npz(header, columns))
+        padded = columns | {"padding": np.zeros(100_000)}
+        (folder / f"{name}.padded").write_bytes(npz(header, padded))
+    header, columns = parts(folder / "AutoDOMD")
+    grid = np.linspace(0.5, 1.0, 5000).tolist()
+    header["policy"] |= {"discounts": grid, "regularizations": grid}
+    (folder / "grid").write_bytes(npz(header, columns))
+    header, columns = parts(folder / "DOMD")
+    (folder / "row").write_bytes(overpromising(header, columns, "row"))
+    names = [f"{name}.{kind}" for name in (*SAVED, "fleet") for kind in ("6000", "padded")]
+    done = python(LOADS, *(folder / name for name in (*names, "grid", "row")))
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_learner_of_any_fleet_saves_a_file_that_loads(dtype, tmp_path):
+    fleet = Fleet(POLICY, dtype=dtype)
+    for x in unit(np.random.default_rng(10), 50, 3):
+        fleet.update(["a"], [x], [1])
+    fleet["a"].save(tmp_path / "a.npz")
+    twin = Bandit.load(tmp_path / "a.npz")
+    assert twin.rounds == 50
+    np.testing.assert_array_equal(twin.curvature, fleet["a"].curvature)
+    pickle.loads(pickle.dumps(fleet["a"])).update([0.1, 0.1, 0.1], 1)
+
+
+# The store.
+
+
+def small(folder, learners=4, policy=POLICY):
+    """Options of a fleet that holds so many learners in memory."""
+    one = Fleet(policy).bytes_per_learner + 17 + 64
+    return {"memory_budget": 2048 + (learners + 1) * one, "store": folder / "fleet.db"}
+
+
+def batches(count=10, rows=40, keys=12, seed=0):
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        yield rng.integers(keys, size=rows), unit(rng, rows, 3), rng.integers(2, size=rows)
+
+
+def edit(path, statement, *values):
+    with sqlite3.connect(path) as base:
+        base.execute(statement, values)
+    base.close()
+
+
+def every_call(fleet, keys):
+    """Everything that a fleet can be asked, which has to bring learners back."""
+    x = np.full((len(keys), 3), 0.1)
+    yield lambda: fleet.choose(keys, np.eye(3))
+    yield lambda: fleet.update(keys, x, np.ones(len(keys)))
+    yield lambda: list(fleet)
+    yield lambda: [fleet[key].theta for key in keys]
+    yield lambda: [fleet[key].update(x[0], 1) for key in keys]
+
+
+DAMAGE = {
+    "too short": ("row = ?", b"short"),
+    "empty": ("row = ?", b""),
+    "other numbers": ("row = ?", np.ones(15).tobytes()),
+    "another checksum": ("checksum = ?", 7),
+    "no checksum": ("checksum = ?", "seven"),
+    "text": ("row = ?", "x" * 120),
+    "a number": ("row = ?", 5),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_learner_that_was_edited_in_the_store_is_damaged_and_says_so(damage, tmp_path):
+    fleet = Fleet(POLICY, **small(tmp_path))
+    fleet.update(range(12), np.full((12, 3), 0.1), np.ones(12))
+    fleet.close()
+    what, value = DAMAGE[damage]
+    edit(tmp_path / "fleet.db", f"UPDATE learners SET {what} WHERE key = 3", value)
+    fleet = Fleet(POLICY, **small(tmp_path))
+    for call in every_call(fleet, [3]):
+        with pytest.raises(OSError, match=r"fleet\.db.*damaged"):
+            call()
+    with pytest.raises(OSError, match="damaged"):
+        fleet.save(tmp_path / "fleet.npz")
+    assert not (tmp_path / "fleet.npz").exists()
+    fleet.update([4], [[0.1, 0.1, 0.1]], [1])
+    assert fleet[4].rounds == 2
+    del fleet[4]
+    fleet.close()
+
+
+FORGED = """
+import sys
+import numpy as np
+from driftbandit import AutoDOMD, DOMD, Fleet, Problem
+for kind, store in zip((DOMD, AutoDOMD), sys.argv[1:]):
+    policy = kind(problem=Problem(dim=3, radius=1.0, horizon=100, path_length=2.0, change_points=2))
+    fleet = Fleet(policy, memory_budget=10**6, store=store)
+    for key in range(8):
+        try:
+            fleet.update([key] * 40, np.full((40, 3), 0.1), np.ones(40))
+        except OSError as error:
+            assert "damaged" in str(error)
+        else:
+            assert np.isfinite(fleet[key]._row).all(), (kind, key)
+            print(kind.__name__, key, "was taken")
+"""
+
+
+def test_a_forged_learner_with_the_right_checksum_is_refused_and_never_a_signal(tmp_path):
+    stores = []
+    for kind in (DOMD, AutoDOMD):
+        policy = kind(problem=KNOWN)
+        stores.append(tmp_path / f"{kind.__name__}.db")
+        fleet = Fleet(policy, memory_budget=10**6, store=stores[-1])
+        fleet.update(range(8), np.full((8, 3), 0.1), np.ones(8))
+        fleet.close()
+        row = policy.rows(policy.init(1))[0]
+        odd = [row.copy() for _ in range(8)]
+        odd[0][:] = np.nan
+        for one, t in zip(odd[1:], (-1e9, -5.0, 1e300, np.inf, 0.5, np.nan, -1e6)):
+            one[0] = t
+        for key, blob in enumerate(one.tobytes() for one in odd):
+            what = "UPDATE learners SET row = ?, checksum = ? WHERE key = ?"
+            edit(stores[-1], what, blob, zlib.crc32(blob), key)
+    assert python(FORGED, *stores).stdout == ""
+
+
+def test_keys_that_nobody_wrote_are_no_raw_error(tmp_path):
+    fleet = Fleet(POLICY, **small(tmp_path))
+    fleet.update(range(6), np.full((6, 3), 0.1), np.ones(6))
+    fleet.close()
+    row = POLICY.rows(POLICY.init(1))[0].tobytes()
+    for key in (2.5, "x", b"\xff"):
+        values = key, row, zlib.crc32(row)
+        edit(tmp_path / "fleet.db", "INSERT INTO learners VALUES (?, ?, ?)", *values)
+    edit(tmp_path / "fleet.db", "UPDATE learners SET key = CAST(x'ff61' AS TEXT) WHERE key = 'x'")
+    fleet = Fleet(POLICY, **small(tmp_path))
+    for call in (lambda: list(fleet), lambda: fleet.save(tmp_path / "fleet.npz")):
+        with pytest.raises((OSError, ValueError)):
+            call()
+    fleet.update([0], [[0.1, 0.1, 0.1]], [1])
+    assert fleet[0].rounds == 2
+    fleet.close()
+
+
+BROKEN = {
+    "read-only": lambda fleet, path: fleet._members.disk._base.execute("PRAGMA query_only = 1"),
+    "deleted": lambda fleet, path: path.unlink(),
+    "empty": lambda fleet, path: os.truncate(path, 0),
+    "half": lambda fleet, path: os.truncate(path, path.stat().st_size // 2),
+    "overwritten": lambda fleet, path: path.write_bytes(b"x" * path.stat().st_size),
+    "another file": lambda fleet, path: (path.unlink(), path.write_text("x")),
+    "no tables": lambda fleet, path: fleet._members.disk._base.execute("DROP TABLE learners"),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_store_that_breaks_under_a_fleet_is_no_raw_error(how, tmp_path):
+    fleet = Fleet(POLICY, **small(tmp_path))
+    for batch in batches(3):
+        fleet.update(*batch)
+    fleet._members.disk._base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    fleet._members.disk._base.execute("PRAGMA cache_size = 0")
+    BROKEN[how](fleet, tmp_path / "fleet.db")
+    calls = [*every_call(fleet, range(12)), lambda: fleet.save(tmp_path / "x.npz")]
+    calls += [lambda: fleet.__delitem__(3), lambda: len(fleet), lambda: 3 in fleet, fleet.close]
+    for call in calls:
+        try:
+            call()
+        except (OSError, ValueError, KeyError) as error:
+            assert not isinstance(error, sqlite3.Error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("policy", [POLICY, THOMPSON, AutoDOMD(problem=KNOWN)])
+def test_an_update_that_a_full_disk_stops_says_where_to_go_on(policy, tmp_path):
+    fleet, free = Fleet(policy, **small(tmp_path, policy=policy)), Fleet(policy)
+    base, failures, partly = fleet._members.disk._base, 0, 0
+    for keys, x, r in batches(12, keys=200):
+        pages = base.execute("PRAGMA page_count").fetchone()[0]
+        base.execute(f"PRAGMA max_page_count = {pages}").fetchall()
+        left, before = slice(0, None), remembered(fleet)
+        while True:
+            try:
+                fleet.update(keys[left], x[left], r[left])
+                break
+            except OSError as error:
+                failures += 1
+                found = re.search(r"first (\d+) rows of the batch are learnt", str(error))
+                assert "full" in str(error)  # noqa: PT017
+                assert found or remembered(fleet) == before
+                partly += bool(found)
+                left = slice(left.start + int(found[1]) if found else left.start, None)
+                pages += 1
+                base.execute(f"PRAGMA max_page_count = {pages}").fetchall()
+                before = remembered(fleet)
+        free.update(keys, x, r)
+        assert remembered(fleet) == remembered(free)
+    assert failures > 3
+    assert partly
+    arms = unit(np.random.default_rng(11), 9, 3)
+    found = [f.choose(np.arange(30), arms).tolist() for f in (fleet, free)]
+    assert found[0] == found[1]
+    fleet.close()
+
+
+def test_a_fleet_that_cannot_be_closed_for_want_of_disk_can_be_closed_later(tmp_path):
+    limits = small(tmp_path, learners=300)
+    fleet, free = Fleet(POLICY, **limits), Fleet(POLICY)
+    for f in (fleet, free):
+        f.update(range(300), np.full((300, 3), 0.1), np.ones(300))
+    base = fleet._members.disk._base
+    pages = base.execute("PRAGMA page_count").fetchone()[0]
+    base.execute(f"PRAGMA max_page_count = {pages}").fetchall()
+    with pytest.raises(OSError, match="full"):
+        fleet.close()
+    assert remembered(fleet) == remembered(free)
+    base.execute("PRAGMA max_page_count = 100000").fetchall()
+    fleet.close()
+    fleet = Fleet(POLICY, **limits)
+    assert remembered(fleet) == remembered(free)
+    fleet.close()
+
+
+def test_a_choice_that_the_store_stops_draws_no_luck(tmp_path):
+    fleet, free = Fleet(THOMPSON, seed=3, **small(tmp_path)), Fleet(THOMPSON, seed=3)
+    arms, keys = unit(np.random.default_rng(12), 9, 3), np.arange(12)
+    for f in (fleet, free):
+        f.update(keys, np.full((12, 3), 0.1), np.ones(12))
+    base = fleet._members.disk._base
+    base.execute("UPDATE learners SET checksum = checksum + 1 WHERE key = 7")
+    base.commit()
+    with pytest.raises(OSError, match="damaged"):
+        fleet.choose(keys, arms)
+    base.execute("UPDATE learners SET checksum = checksum - 1 WHERE key = 7")
+    base.commit()
+    found = [f.choose(keys, arms).tolist() for f in (fleet, free)]
+    assert found[0] == found[1]
+    fleet.close()
+
+
+@pytest.mark.parametrize("learners", [0, 12])
+def test_a_closed_fleet_says_that_it_is_closed(learners, tmp_path):
+    fleet = Fleet(POLICY, **small(tmp_path))
+    fleet.update(range(learners), np.full((learners, 3), 0.1), np.ones(learners))
+    fleet.close()
+    calls = [lambda: fleet.update([3], [[0.1, 0.1, 0.1]], [1]), lambda: fleet[3].rounds]
+    calls += [lambda: fleet.save(tmp_path / "x.npz"), lambda: list(fleet), lambda: 3 in fleet]
+    calls += [lambda: fleet.__delitem__(3), lambda: fleet.choose([3], np.eye(3))]
+    for number, call in enumerate(calls):
+        with pytest.raises(ValueError, match="closed"):
+            call()
+            pytest.fail(f"call {number} went on")
+    try:
+        fleet.close()
+    except ValueError as error:
+        assert "closed" in str(error)  # noqa: PT017
+
+
+def test_a_fleet_that_fails_to_load_leaves_no_learners_in_the_store(tmp_path, monkeypatch):
+    monkeypatch.setattr("driftbandit.fleet.members.PAGE", 5)
+    fleet = Fleet(POLICY)
+    fleet.update(range(23), np.full((23, 3), 0.1), np.ones(23))
+    fleet.save(tmp_path / "good.npz")
+    header, columns = parts(tmp_path / "good.npz")
+    bad = {"keys.4": columns["keys.1"]}, {"rows.4": columns["rows.4"] * np.nan}, {"pages": 9}
+    bad += {"kinds.4": columns["kinds.4"] + 7}, {"ends.4": columns["ends.4"] * 2}
+    for change in bad:
+        made = {name: np.array(value) for name, value in (columns | change).items()}
+        (tmp_path / "bad.npz").write_bytes(npz(header, made))
+        with pytest.raises(ValueError):
+            Fleet.load(tmp_path / "bad.npz", **small(tmp_path))
+        if (tmp_path / "fleet.db").exists():
+            with sqlite3.connect(tmp_path / "fleet.db") as base:
+                assert base.execute("SELECT COUNT(*) FROM learners").fetchone() == (0,)
+            base.close()
+    twin = Fleet.load(tmp_path / "good.npz", **small(tmp_path))
+    assert remembered(twin) == remembered(fleet)
+    twin.close()

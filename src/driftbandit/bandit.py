@@ -260,7 +260,9 @@ class Bandit:
                 "stream": self._stream.state,
                 "noise": self._noise.tolist(),
             }
-            arrays = self._memory._asdict() if self._row is None else {"row": self._row}
+            arrays = self._memory._asdict()
+            if isinstance(self.policy, RowPolicy):
+                arrays = {"row": self.policy.rows(self._memory)[0]}
             files.write(path, "bandit", header, arrays)
 
     @classmethod

@@ -140,7 +140,9 @@ class AutoDOMD(RowPolicy):
 
     @property
     def fields(self) -> Fields:
-        return auto_fields(self.problem.dim, self._grid[0].size)
+        assert self.discounts is not None
+        assert self.regularizations is not None
+        return auto_fields(self.problem.dim, len(self.discounts) * len(self.regularizations))
 
     @cached_property
     def fresh(self) -> Floats:
@@ -184,9 +186,10 @@ class AutoDOMD(RowPolicy):
         floors = np.linalg.eigvalsh(memory.Hs)[..., 0] >= memory.kept * lam * (1.0 - 1e-6)
         inverse = np.allclose(memory.Hs @ memory.Ps, np.eye(self.problem.dim), atol=1e-3)
         positive = np.linalg.eigvalsh(memory.H)[:, 0] > 0.0
-        return bool(
-            weights and inside.all() and kept.all() and floors.all() and inverse and positive.all()
-        )
+        counts = (memory.rounds >= 0.0) & (memory.rounds <= validate.MOST) & (memory.gains >= 0.0)
+        scale = (memory.g == self.problem.family.g) & (np.abs(memory.usual) <= 100.0)
+        tests = inside, kept, floors, positive, counts, scale
+        return bool(weights and inverse and all(test.all() for test in tests))
 
     def explain(self, memory: AutoMemory) -> list[Explanation]:
         """What each of the n learners makes of its world."""

@@ -59,6 +59,10 @@ class RowPolicy(Policy):
     def fields(self) -> Fields:
         raise NotImplementedError
 
+    @property
+    def least_bytes(self) -> int:
+        return 4 * size(self.fields)  # in single precision
+
     @cached_property
     def engine(self) -> Engine:
         return Engine(self.problem.dim, self.memory_type is AutoRows)
