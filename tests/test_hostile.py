@@ -951,3 +951,351 @@ def test_a_fleet_that_fails_to_load_leaves_no_learners_in_the_store(tmp_path, mo
     twin = Fleet.load(tmp_path / "good.npz", **small(tmp_path))
     assert remembered(twin) == remembered(fleet)
     twin.close()
+
+
+# Forks.
+
+
+def forked(work):
+    """Run `work` in a forked child; what it returns, through a pipe. Fails after 20 seconds."""
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        try:
+            os.write(writer, json.dumps(work()).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    limit, done = time.monotonic() + 20.0, 0
+    while not done and time.monotonic() < limit:
+        done, status = os.waitpid(child, os.WNOHANG)
+        time.sleep(0.002)
+    if not done:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    with os.fdopen(reader, "rb") as pipe:
+        answer = pipe.read()
+    assert done, "the child hangs"
+    assert status == 0
+    return json.loads(answer)
+
+
+@can_fork
+@pytest.mark.parametrize("stored", [False, True], ids=["in memory", "with a store"])
+def test_a_child_forked_in_the_middle_of_an_update_works(stored, tmp_path, monkeypatch):
+    monkeypatch.setattr("driftbandit.core.threads.CORES", 2)
+    monkeypatch.setattr("driftbandit.core.threads.LEAST", 16)
+    fleet, lone = Fleet(POLICY, **(small(tmp_path, 50) if stored else {})), Bandit(THOMPSON)
+    other, stop = Fleet(AutoDOMD(problem=KNOWN)), threading.Event()
+    batch, arms = next(batches(1, rows=200, keys=100)), np.eye(3)
+    fleet.update(*batch)
+    other.update(*batch)
+
+    def teach():
+        while not stop.is_set():
+            for busy in (fleet, other):
+                busy.update(*batch)
+            lone.update(batch[1][0], 1)
+
+    def work():
+        if stored:
+            with pytest.raises(OSError, match="fork"):
+                fleet.update(np.arange(1000, 1200), np.zeros((200, 3)), np.ones(200))
+        for mine in [other] if stored else [fleet, other]:
+            before = sum(mine[key].rounds for key in mine)
+            mine.update(*batch)
+            assert sum(mine[key].rounds for key in mine) == before + 200
+            mine.choose(batch[0], arms)
+        lone.update(arms[0], 1)
+        return lone.choose(arms)
+
+    thread = threading.Thread(target=teach)
+    thread.start()
+    try:
+        for _ in range(20):
+            assert forked(work) in range(3)
+    finally:
+        stop.set()
+        thread.join()
+    if stored:
+        fleet.close()
+
+
+@can_fork
+@pytest.mark.parametrize("policy", [THOMPSON, Uniform(problem=KNOWN)], ids=["thompson", "plain"])
+def test_forked_children_draw_otherwise_than_each_other_and_their_parent(policy):
+    bandit, fleet = Bandit(policy, seed=1), Fleet(policy, seed=1)
+    arms = unit(np.random.default_rng(13), 20, 3)
+    bandit.choose(arms)  # some of a block is drawn already
+
+    def one():
+        return [bandit.choose(arms) for _ in range(40)]
+
+    def many():
+        return fleet.choose([1] * 40, arms).tolist()
+
+    for draw in (one, many):
+        found = [forked(draw), forked(draw), forked(lambda draw=draw: forked(draw)), draw()]
+        assert len(set(map(tuple, found))) == 4
+    twin = Bandit(policy, seed=1)
+    twin.choose(arms)
+    assert [twin.choose(arms) for _ in range(40)] == found_again(policy, arms)
+
+
+def found_again(policy, arms):
+    """What a bandit of seed 1 draws after its first decision, forks or not."""
+    bandit = Bandit(policy, seed=1)
+    bandit.choose(arms)
+    assert forked(lambda: bandit.choose(arms)) in range(20)
+    return [bandit.choose(arms) for _ in range(40)]
+
+
+def test_a_seed_given_to_load_changes_what_is_drawn_and_nothing_else(tmp_path):
+    bandit, arms = Bandit(THOMPSON, seed=5), unit(np.random.default_rng(14), 20, 3)
+    for used in (0, 1, 255, 256, 257):
+        for _ in range(used):
+            bandit.update(arms[bandit.choose(arms)], 1)
+        bandit.save(tmp_path / "bandit.npz")
+        seeds = [{}, {}, {"seed": 1}, {"seed": 2}, {"seed": 1}]
+        loaded = [Bandit.load(tmp_path / "bandit.npz", **seed) for seed in seeds]
+        drawn = [[b.choose(arms) for _ in range(40)] for b in (copy.deepcopy(bandit), *loaded)]
+        assert drawn[0] == drawn[1] == drawn[2]
+        assert drawn[3] == drawn[5]
+        assert len(set(map(tuple, drawn))) == 3
+        for one in loaded:
+            assert one._row.tobytes() == bandit._row.tobytes()
+    for bad in (-1, 1.5, "1", True):
+        with pytest.raises(ValueError, match="seed"):
+            Bandit.load(tmp_path / "bandit.npz", seed=bad)
+
+
+FORKERS = """
+import os, sys, threading, time, warnings
+import numpy as np
+from driftbandit import DOMD, Bandit, Fleet, Problem
+warnings.simplefilter("ignore")
+policy, stop = DOMD(problem=Problem(dim=3)), threading.Event()
+fleet, x = Fleet(policy), np.full((300, 3), 0.1)
+fleet.update(range(300), x, np.ones(300))
+
+def teach():
+    while not stop.is_set():
+        fleet.update(range(300), x, np.ones(300))
+
+def make():
+    while not stop.is_set():
+        kept = [Bandit(policy) for _ in range(20)]
+
+def fork():
+    for _ in range(8):
+        child = os.fork()
+        if not child:
+            fleet.choose([1], x)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+
+threads = [threading.Thread(target=work, daemon=True) for work in (teach, make, fork, fork, fork)]
+for thread in threads:
+    thread.start()
+limit = time.monotonic() + 25.0
+for thread in threads[2:]:
+    thread.join(max(0.0, limit - time.monotonic()))
+hang = any(thread.is_alive() for thread in threads[2:])
+stop.set()
+before = fleet._lock.acquire(timeout=5.0)
+print("hangs" if hang else "done", before, flush=True)
+os._exit(0)
+"""
+
+
+@can_fork
+def test_threads_may_fork_at_the_same_time_while_others_teach_and_make_bandits():
+    done = python(FORKERS)
+    assert done.stdout.split() == ["done", "True"], done.stdout + done.stderr
+    assert done.stderr == ""
+
+
+# Threads.
+
+
+def at_once(*works):
+    """Run these at the same time; raises what any of them raised."""
+    errors = []
+
+    def run(work):
+        try:
+            work()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    if errors:
+        raise errors[0]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [AutoDOMD(problem=KNOWN), THOMPSON, DLinUCB.from_theory(KNOWN), Uniform(problem=KNOWN)],
+    ids=lambda policy: policy.name,
+)
+@pytest.mark.parametrize("where", ["alone", "in a fleet", "with a store"])
+def test_threads_share_a_bandit_while_another_saves_it(policy, where, tmp_path):
+    if where == "alone":
+        bandit, fleet = Bandit(policy), None
+    else:
+        options = small(tmp_path, 3, policy) if where == "with a store" else {}
+        fleet = Fleet(policy, **options)
+        fleet.update(["a"], np.zeros((1, 3)), [1])
+        bandit = fleet["a"]
+    first, X, saved = bandit.rounds, unit(np.random.default_rng(15), 100, 3), []
+    left = threading.Semaphore(4)
+    for _ in range(4):
+        left.acquire()
+
+    def teach(name):
+        for t, x in enumerate(X):
+            bandit.update(x, t % 2)
+            assert bandit.choose(X[:5]) in range(5)
+            if fleet is not None and t % 5 == 0:  # rows move while others write to them
+                fleet.update([f"{name}{t}"], x[None], [1])
+        left.release()
+
+    def save():
+        while True:
+            over = left._value == 4
+            path = tmp_path / f"{len(saved)}.npz"
+            bandit.save(path)
+            saved.append(path)
+            assert np.isfinite(bandit.scores(X[:5])).all()
+            if fleet is not None:
+                fleet.save(tmp_path / "fleet.npz")
+                assert len(Fleet.load(tmp_path / "fleet.npz")) <= 1 + 80
+            if over:
+                return
+
+    at_once(*(lambda name=name: teach(name) for name in "abcd"), save)
+    assert bandit.rounds == first + 400
+    rounds = [Bandit.load(path).rounds for path in saved]
+    assert rounds == sorted(rounds)
+    assert rounds[-1] == first + 400
+    if fleet is not None:
+        assert len(fleet) == 81
+        fleet.close()
+
+
+# Without compiled code, and without a place to keep it.
+
+PLAYED = """
+import json
+import numpy as np
+from driftbandit import DOMD, AutoDOMD, Bandit, Fleet, Problem
+
+def played():
+    rng, out = np.random.default_rng(16), []
+    problem = Problem(dim=3, radius=1.0)
+    arms = rng.standard_normal((60, 7, 3))
+    arms /= np.linalg.norm(arms, axis=-1, keepdims=True)
+    policies = [DOMD(problem=problem), AutoDOMD(problem=problem)]
+    policies += [kind(problem=problem, exploration="thompson") for kind in (DOMD, AutoDOMD)]
+    for policy in policies:
+        bandit, fleet = Bandit(policy), Fleet(policy)
+        for t, X in enumerate(arms):
+            best = bandit.choose(X, k=3).tolist()
+            out += [*best, bandit.choose(X.tolist())]
+            bandit.update(X[best[0]], t % 2, steps=1.0 + t % 3)
+            chosen = fleet.choose(["a", t % 4], X)
+            fleet.update(["a", t % 4], X[chosen], [t % 2, 1])
+            out += chosen.tolist()
+        bandit.forget(5.0)
+        out += [bandit.choose(X), bandit.rounds, fleet["a"].choose(X, k=3).tolist()]
+        for bad in ([[9.0] * 3], [[[0.1] * 3]], [0.1] * 3, np.zeros((2, 4)), "x", [[np.nan] * 3]):
+            try:
+                out.append(str(bandit.choose(bad)))
+            except ValueError as error:
+                out.append("ValueError")
+        for x, r in (([9.0] * 3, 1), ([[0.1] * 3], 1), (np.full((1, 3), 0.1), 1), ([0.1] * 3, "1"),
+                     (np.full((3, 1), 0.1), 1), ([0.1] * 3, 0.5), ([0.1] * 3, np.ones(1)),
+                     ([0.1] * 3, None), ([0.1] * 3, [1])):
+            try:
+                out.append(str(bandit.update(x, r)))
+            except ValueError as error:
+                out.append("ValueError")
+    return out
+"""
+
+
+def test_without_compiled_code_choices_and_refusals_are_the_same():
+    names = {}
+    exec(PLAYED, names)
+    done = python(f"{PLAYED}\nprint(json.dumps(played()))", NUMBA_DISABLE_JIT="1")
+    assert json.loads(done.stdout) == names["played"]()
+    assert done.stderr == ""
+
+
+WORKS = """
+import json, warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    from driftbandit import DOMD, Bandit, Problem
+    bandit = Bandit(DOMD(problem=Problem(dim=3)))
+    bandit.update([0.1, 0.2, 0.3], 1)
+    Bandit(DOMD(problem=Problem(dim=2))).choose([[0.1, 0.2]])
+    assert bandit.choose([[0.1, 0.2, 0.3], [-0.1, 0.2, 0.3]]) in (0, 1)
+print(json.dumps([[w.category.__name__, str(w.message)] for w in caught]))
+"""
+
+
+def test_where_no_cache_can_be_written_a_bandit_works_and_warns_once(tmp_path):
+    """No folder for caches, none at home, and none beside the package."""
+    package = tmp_path / "driftbandit"
+    shutil.copytree(f"{LIBRARY}/driftbandit", package, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in (package, *(path for path in package.rglob("*") if path.is_dir())):
+        (folder / "__pycache__").write_text("no folder")
+    (tmp_path / "file").write_text("no folder")
+    places = {"NUMBA_CACHE_DIR": f"{tmp_path}/file/x", "HOME": "/dev/null/x"}
+    nowhere = {"PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": None, "LOCALAPPDATA": None}
+    found = json.loads(python(WORKS, **places, **nowhere).stdout)
+    assert [kind for kind, _ in found] == ["RuntimeWarning"], found
+    assert "NUMBA_CACHE_DIR" in found[0][1]
+
+
+RACE = """
+import threading, warnings
+warnings.simplefilter("error")
+from driftbandit import DOMD, Bandit, Problem
+policy, errors = DOMD(problem=Problem(dim=3)), []
+
+def run():
+    try:
+        Bandit(policy).update([0.1, 0.2, 0.3], 1)
+    except BaseException as error:
+        errors.append(f"{type(error).__name__}: {error}")
+
+threads = [threading.Thread(target=run) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(*errors, sep="\\n")
+"""
+
+
+def test_threads_that_compile_at_once_and_then_a_cache_full_of_garbage(tmp_path):
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    assert python(RACE, **cache).stdout.strip() == ""
+    stored = sorted(path for path in tmp_path.rglob("*") if path.suffix in (".nbi", ".nbc"))
+    assert stored
+    for number, path in enumerate(stored):
+        path.write_bytes([b"", b"garbage" * 20, path.read_bytes()[:100]][number % 3])
+    found = json.loads(python(WORKS, **cache).stdout)
+    assert len(found) <= 1, found
+    for kind, text in found:
+        assert kind == "RuntimeWarning"
+        assert "NUMBA_CACHE_DIR" in text

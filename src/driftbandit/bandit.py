@@ -77,7 +77,7 @@ class Bandit:
         With `k` the indices of the k best arms, best first.
         """
         X = arms
-        if type(X) is not np.ndarray or X.dtype is not FLOAT:
+        if type(X) is not np.ndarray or X.dtype is not FLOAT or X.ndim != 2:
             X = self._array(arms, 2)
         best = self._first if k is None else np.empty(self._slots(k, X), dtype=np.int64)
         with self._lock:
@@ -116,7 +116,7 @@ class Bandit:
         The memory ages by `steps` first: rounds, or the time since the last update in units of
         one round, as `half_life` counts them.
         """
-        if type(x) is not np.ndarray or x.dtype is not FLOAT:
+        if type(x) is not np.ndarray or x.dtype is not FLOAT or x.ndim != 1:
             x = self._array(x, 1)
         if type(steps) is not float or steps != 1.0:
             steps = validate.nonnegative("steps", steps, "rounds since the last update")

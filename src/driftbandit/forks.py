@@ -18,6 +18,7 @@ from driftbandit import validate
 _locks: WeakSet[Any] = WeakSet()
 _streams: WeakSet[Stream] = WeakSet()
 _held: list[Any] = []
+_forking = RLock()  # one fork at a time, and no new lock in the middle of one
 
 BLOCK = 256  # decisions whose numbers are drawn at once
 
@@ -25,7 +26,8 @@ BLOCK = 256  # decisions whose numbers are drawn at once
 def forkable_lock() -> Any:
     """A lock that the forking thread takes before the fork: no child sees half an update."""
     lock = RLock()
-    _locks.add(lock)
+    with _forking:
+        _locks.add(lock)
     return lock
 
 
@@ -82,6 +84,7 @@ class Stream:
 
 
 def _before() -> None:
+    _forking.acquire()
     _held.extend(_locks)
     for lock in _held:
         lock.acquire()
@@ -90,6 +93,7 @@ def _before() -> None:
 def _after() -> None:
     while _held:
         _held.pop().release()
+    _forking.release()
 
 
 def _in_child() -> None:

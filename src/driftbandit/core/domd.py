@@ -164,7 +164,7 @@ def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large:
                     top[place], best[place] = top[place - 1], best[place - 1]
                     place -= 1
                 top[place], best[place] = value, a
-    return best[0] if good else -1
+    return int(best[0]) if good else -1
 
 
 @inlined
