@@ -9,7 +9,6 @@ import pickle
 import re
 import shutil
 import sqlite3
-import struct
 import subprocess
 import sys
 import threading
@@ -108,8 +107,8 @@ def verdicts(dim, norm, x):
         try:
             found = door(x)
         except ValueError as error:
-            assert re.search(r"context \d+ has norm", str(error)), f"{name}: {error}"
-            said[name] = "refused"
+            about = re.search(r"context \d+ has norm", str(error))
+            said[name] = "refused" if about else str(error)
         else:
             if isinstance(found, (int, np.ndarray)):
                 assert np.min(found) >= 0, name
@@ -127,7 +126,7 @@ def test_a_context_on_which_two_sums_of_squares_disagree_is_judged_by_one():
 @pytest.mark.parametrize("dim", [1, 2, 3, 17, 40])
 def test_contexts_at_the_very_edge_are_taken_or_refused_by_every_door_alike(dim, norm):
     rng, seen = np.random.default_rng([dim, int(norm)]), set()
-    for ulps in [*range(-4, 5), -40, 40, -10**6, 10**6] * 2:
+    for ulps in [*range(-4, 5), -40, 40, -(10**6), 10**6] * 2:
         x = unit(rng, dim) * norm * (1.0 + 1e-6) * (1.0 + ulps * 2.0**-53)
         for given in (x, x.tolist(), np.float32(x), np.repeat(x, 2)[::2]):
             said = verdicts(dim, norm, given)
@@ -472,9 +471,10 @@ def test_a_fleet_that_refuses_has_changed_nothing_not_even_its_luck(policy, tmp_
         arms, x = unit(rng, 3, 6, 3), unit(rng, 3, 3)
         bad = arms.copy()
         bad[2, 5] *= 9.0
-        for call in (lambda: mine.choose(keys, bad), lambda: mine.update(keys, 9 * x, [1, 1, 1])):
-            with pytest.raises(ValueError, match="norm"):
-                call()
+        with pytest.raises(ValueError, match="norm"):
+            mine.choose(keys, bad)
+        with pytest.raises(ValueError, match="norm"):
+            mine.update(keys, 9 * x, [1, 1, 1])
         with pytest.raises(ValueError, match="reward"):
             mine.update(keys, x, [1, 1, 0.5])
         chosen = [fleet.choose(keys, arms).tolist() for fleet in (mine, twin)]
@@ -921,10 +921,9 @@ def test_a_closed_fleet_says_that_it_is_closed(learners, tmp_path):
     calls = [lambda: fleet.update([3], [[0.1, 0.1, 0.1]], [1]), lambda: fleet[3].rounds]
     calls += [lambda: fleet.save(tmp_path / "x.npz"), lambda: list(fleet), lambda: 3 in fleet]
     calls += [lambda: fleet.__delitem__(3), lambda: fleet.choose([3], np.eye(3))]
-    for number, call in enumerate(calls):
+    for call in calls:
         with pytest.raises(ValueError, match="closed"):
             call()
-            pytest.fail(f"call {number} went on")
     try:
         fleet.close()
     except ValueError as error:

@@ -67,7 +67,8 @@ def remove(table: Ints, keys: Ints) -> None:
 
 
 if not COMPILED:  # NumPy would warn of what compiled code wraps around
-    find, insert, remove = map(np.errstate(over="ignore"), (find, insert, remove))
+    quiet = np.errstate(over="ignore")
+    find, insert, remove = quiet(find), quiet(insert), quiet(remove)
 
 
 class Directory:
