@@ -213,6 +213,30 @@ def test_no_time_and_endless_time_between_updates_leave_everything_finite(kind, 
         assert np.isfinite(bandit.explain()[:2]).all()
 
 
+@pytest.mark.parametrize("one_arm", [True, False], ids=["one arm", "some arms"])
+@pytest.mark.parametrize(
+    ("family", "rewards"),
+    [
+        (Bernoulli(), (0, 1)),
+        (Gaussian(0.01, 2.0), (-2, 2)),
+        (Poisson(1000), (0, 1000, 0, 1)),
+        (Poisson(10**6), (0, 10**6, 0, 1)),
+    ],
+    ids=repr,
+)
+def test_what_an_autodomd_saves_can_always_be_loaded(family, rewards, one_arm, tmp_path):
+    """Also after jumps, when learners go on from the leader's state, and after lucky extremes."""
+    policy = AutoDOMD(problem=Problem(dim=2, family=family))
+    bandit, rng = Bandit(policy), np.random.default_rng(17)
+    for t in range(600):
+        lucky = rng.random() < 0.95
+        r = rng.choice(rewards) if len(rewards) > 2 else rewards[lucky == (t // 100 % 2)]
+        bandit.update([1.0, 0.0] if one_arm else unit(rng, 2), r)
+        assert policy.sane(bandit._memory), t
+    bandit.save(tmp_path / "bandit.npz")
+    assert Bandit.load(tmp_path / "bandit.npz").rounds == 600
+
+
 # Aliasing.
 
 LINEAR = Problem(dim=3, family=Gaussian(), radius=1.0, horizon=100, path_length=2.0)
