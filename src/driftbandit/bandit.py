@@ -104,12 +104,12 @@ class Bandit:
             X = self._array(arms, 2)
         if k is not None or self._draws:
             return self._slate(X, k)
-        row = self._row if len(X) < MANY else self._searched(X)
         try:
+            row = self._row if len(X) < MANY else self._searched(X)
             arm: int = self._choose(self._recipe, row, X)
-        except (TypeError, ValueError):  # an array of another kind
+        except (TypeError, ValueError, IndexError):  # an array of another kind
             X = self._array(X, 2)
-            arm = self._choose(self._recipe, row, X)
+            arm = self._choose(self._recipe, self._row, X)
         if arm < 0:
             self._complain(X)
         return arm
@@ -171,11 +171,11 @@ class Bandit:
         """
         if type(x) is not np.ndarray or x.dtype is not FLOAT:
             x = self._array(x, 1)
-        if steps != 1.0:
+        if type(steps) is not float or steps != 1.0:
             steps = validate.nonnegative("steps", steps, "rounds since the last update")
         try:
             learnt = self._learn(self._recipe, self._row, x, reward, steps, self._large)
-        except (TypeError, ValueError, OverflowError):  # an array or number of another kind
+        except (TypeError, ValueError, IndexError, OverflowError):  # something of another kind
             x, r = self._array(x, 1), self._number(reward)
             learnt = self._learn(self._recipe, self._row, x, r, steps, self._large)
         if not learnt:
@@ -317,7 +317,9 @@ class Bandit:
                 "stream": self._stream.state,
                 "noise": self._noise.tolist(),
             }
-            arrays = self._memory._asdict() if self._row is None else {"row": self._row_now()}
+            arrays = self._memory._asdict()
+            if isinstance(self.policy, RowPolicy):
+                arrays = {"row": self._row_now()}
             files.write(path, "bandit", header, arrays)
 
     @classmethod

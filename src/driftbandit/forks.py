@@ -18,6 +18,7 @@ from driftbandit import validate
 _locks: WeakSet[Any] = WeakSet()
 _streams: WeakSet[Stream] = WeakSet()
 _held: list[Any] = []
+_forking = RLock()  # one fork at a time, and no new lock in the middle of one
 
 BLOCK = 256  # decisions whose numbers are drawn at once
 
@@ -25,7 +26,8 @@ BLOCK = 256  # decisions whose numbers are drawn at once
 def forkable_lock() -> Any:
     """A lock that the forking thread takes before the fork: no child sees half an update."""
     lock = RLock()
-    _locks.add(lock)
+    with _forking:
+        _locks.add(lock)
     return lock
 
 
@@ -39,8 +41,7 @@ class Stream:
     def __init__(self, seed: int, size: int) -> None:
         clean = validate.count("seed", seed, "of the random generator", least=0)
         self._rng, self._size = np.random.default_rng(clean), size
-        self._block, self._used = np.empty((0, size)), 0
-        self._start = dict(self._rng.bit_generator.state)  # what the block was drawn from
+        self._begin()  # `_start` is what the block was drawn from
         _streams.add(self)
 
     @property
@@ -68,16 +69,22 @@ class Stream:
     def many(self, count: int) -> Any:
         """The next (count, size) numbers."""
         noise = self._rng.standard_normal((count, self._size))
-        self._start, self._used = dict(self._rng.bit_generator.state), len(self._block)
+        self._begin()
         return noise
 
     def branch(self) -> None:
         """Go on elsewhere: what comes depends on what was and on this process."""
         self._rng = np.random.default_rng([os.getpid(), *self._rng.integers(2**63, size=2)])
-        self._start, self._used = dict(self._rng.bit_generator.state), len(self._block)
+        self._begin()
+
+    def _begin(self) -> None:
+        """No block is drawn: the next comes from where the generator is."""
+        self._start, self._used = dict(self._rng.bit_generator.state), 0
+        self._block = np.empty((0, self._size))
 
 
 def _before() -> None:
+    _forking.acquire()
     _held.extend(_locks)
     for lock in _held:
         lock.acquire()
@@ -86,6 +93,7 @@ def _before() -> None:
 def _after() -> None:
     while _held:
         _held.pop().release()
+    _forking.release()
 
 
 def _in_child() -> None:

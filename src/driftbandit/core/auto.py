@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from driftbandit.core import layout
-from driftbandit.core.compiled import inlined, kernel
+from driftbandit.core.compiled import atomic, inlined
 from driftbandit.core.domd import add_outer, descend, learnable, pooled, row_sum
 from driftbandit.core.layout import (
     FLOOR,
@@ -44,12 +44,13 @@ from driftbandit.core.projection import project, project_by_solves
 
 REFILL = 0.9  # part of a curvature that is left when lambda is refilled
 REFRESH = 256  # rounds after which P is computed anew from H at the latest, against rounding
+STIFFEST = 1e100  # of a gain: the slope of a log link can overflow
 TOO_LITTLE = 1e-3  # learners of less weight are left out of the pooled covariance
 
 learners, usual_at = inlined(layout.learners), inlined(layout.usual_at)
 
 
-@kernel
+@atomic
 def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: int | None) -> bool:
     """The mixture sees that x gave r, `steps` after it last learnt. False, and nothing has
     changed, if x is no context or r no reward."""
@@ -85,6 +86,7 @@ def judge(q: Floats, g: float, numbers: Floats, thetas: Floats, x: Floats, r: fl
         before = math.log(max(numbers[WEIGHT, k], 1e-300))
         numbers[WEIGHT, k] = before + log_likelihood(q, r, gain * z) / g
         stiffness = q[GAIN_KEEP] * numbers[STIFFNESS, k] + fresh + slope * z * z / g
+        stiffness = min(stiffness, STIFFEST)
         step = z * (r - mean) / g + fresh * (1.0 - gain)
         numbers[STIFFNESS, k], numbers[GAIN, k] = stiffness, max(0.0, gain + step / stiffness)
 
@@ -166,6 +168,7 @@ def renew(q: Floats, numbers: Floats, thetas: Floats, Hs: Floats, Ps: Floats, u:
                 thetas[k, i] = thetas[lead, i]
                 for j in range(d):
                     Hs[k, i, j] = numbers[KEPT, lead] * Hs[lead, i, j]
+                Hs[k, i, i] += (1.0 - numbers[KEPT, lead]) * q[GRID + n + lead]  # as in `forget`
                 Hs[k, i, i] += max(0.0, q[GRID + n + k] - q[GRID + n + lead])  # its own floor
             inverse(Hs[k], Ps[k], u)
             for number in (GAIN, STIFFNESS, ROUNDS):
@@ -229,7 +232,7 @@ def remember(row: Floats, usual: int, numbers: Floats) -> None:
         row[history + int(t / stride) - 1] = now
 
 
-@kernel
+@atomic
 def age(q: Floats, row: Floats, d: int, steps: float) -> None:
     """Steps without data."""
     u, lead = np.empty(d), 0

@@ -11,7 +11,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from driftbandit.core import layout
-from driftbandit.core.compiled import inlined, kernel
+from driftbandit.core.compiled import atomic, inlined
 from driftbandit.core.layout import (
     CONSTANT,
     ETA,
@@ -40,7 +40,7 @@ for formula in (beta, discounted_count):  # plain Python, and also for kernels
     register_jitable(formula)
 
 
-@kernel
+@atomic
 def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: int | None) -> bool:
     """One discounted mirror-descent step (eq. 1) after `steps` of ageing, then the curvature at
     the new iterate. False, and nothing has changed, if x is no context or r no reward."""
@@ -101,7 +101,7 @@ def age(gamma: float, lam: float, H: Floats) -> None:
         H[j, j] += EPS * trace
 
 
-@kernel
+@atomic
 def age_row(q: Floats, row: Floats, d: int, steps: float) -> None:
     """Steps without data."""
     gamma = q[GAMMA] ** steps
@@ -131,7 +131,7 @@ def add_outer(A: Floats, w: float, x: Floats) -> None:
             A[j, k] += w * (x[j] * x[k])
 
 
-@kernel
+@atomic
 def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large: int | None) -> int:
     """best = the arms that maximise x'theta_t + beta_t ||x||_{H_t^-1} (eq. 2), best first, ties to
     the lowest index; or x'theta for one draw of theta, if there is noise. Returns the best, or -1
@@ -164,7 +164,7 @@ def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large:
                     top[place], best[place] = top[place - 1], best[place - 1]
                     place -= 1
                 top[place], best[place] = value, a
-    return best[0] if good else -1
+    return int(best[0]) if good else -1
 
 
 @inlined

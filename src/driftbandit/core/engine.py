@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numba import float64, int64, types
 
 from driftbandit.core import auto, domd, rows
-from driftbandit.core.compiled import inlined, kernel, ready
+from driftbandit.core.compiled import atomic, inlined, ready
 from driftbandit.core.large import LARGE, LOOPS_BELOW
 from driftbandit.core.layout import Floats, Ints
 from driftbandit.core.threads import parts_of, spread
@@ -29,11 +28,8 @@ def _flag(value: int | None) -> Any:
 
 def _door(function: Any) -> Any:
     """The kernel once more, for Python: `ready` closes it to other types, which must not keep
-    other kernels from calling it as they like.
-
-    It keeps Python's lock: a call is atomic, and costs half of what a lock would.
-    """
-    return kernel(_plain(function), nogil=False)
+    other kernels from calling it as they like."""
+    return atomic(_plain(function))
 
 
 def _plain(function: Any) -> Any:
@@ -44,13 +40,13 @@ slate, learn, learn_mixed = _door(domd.rank), _door(domd.learn), _door(auto.lear
 rank = inlined(_plain(domd.rank))
 
 
-@partial(kernel, nogil=False)
+@atomic
 def choose(q: Floats, row: Floats, arms: Floats) -> int:
     """`slate` for the most frequent call: each argument takes numba 40 ns to look at."""
     return rank(q, row, arms, np.empty(0), np.empty(1, np.int64), None)
 
 
-@partial(kernel, nogil=False)
+@atomic
 def choose_large(q: Floats, row: Floats, arms: Floats) -> int:
     return rank(q, row, arms, np.empty(0), np.empty(1, np.int64), LARGE)
 

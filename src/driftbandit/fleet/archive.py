@@ -40,9 +40,11 @@ def _columns(fleet: Fleet) -> Iterator[tuple[str, Any]]:
 def load(kind: type[Fleet], path: str | os.PathLike[str], **options: Any) -> Fleet:
     """All pages are checked before the first learner is made; what fails leaves nothing behind."""
     with files.opened(path, "fleet") as (header, archive):
-        bare = kind(Recipe.from_dict(header["policy"]), dtype=header["dtype"])
+        policy, pages = Recipe.from_dict(header["policy"]), int(archive.read("pages", np.int64, ()))
+        if pages and archive.bytes < policy.least_bytes:
+            raise ValueError(f"{archive.bytes} bytes are too few for dim={policy.problem.dim}")
+        bare = kind(policy, dtype=header["dtype"])
         bare._stream.state = header["stream"]
-        pages = int(archive.read("pages", np.int64, ()))
         for number in range(1, pages + 1):
             _page(bare, archive, number)
     fleet = kind(bare.policy, dtype=bare.dtype, **options)

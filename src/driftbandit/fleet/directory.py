@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.core.compiled import inlined, kernel
+from driftbandit.core.compiled import COMPILED, inlined, kernel
 from driftbandit.core.layout import Ints
 from driftbandit.fleet.batch import Key, Keys
 
@@ -64,6 +64,11 @@ def remove(table: Ints, keys: Ints) -> None:
                     gap = h
                     break
                 h = (h + 1) & last
+
+
+if not COMPILED:  # NumPy would warn of what compiled code wraps around
+    quiet = np.errstate(over="ignore")
+    find, insert, remove = quiet(find), quiet(insert), quiet(remove)
 
 
 class Directory:

@@ -30,8 +30,11 @@ class Disk:
     left of it. SQLite tells 1, "1" and b"1" apart, so keys are stored as they are.
     """
 
-    def __init__(self, path: str | os.PathLike[str], recipe: dict[str, Any], like: Any) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], recipe: dict[str, Any], like: Any, sane: Any
+    ) -> None:
         self.path, self._like, self._process = os.fspath(path), like, os.getpid()
+        self._sane, self.closed = sane, False
         text = json.dumps(recipe, sort_keys=True)
         try:
             self._open(text)
@@ -131,7 +134,11 @@ class Disk:
             if not whole or zlib.crc32(blob) != checksum:
                 raise OSError(f"store {self.path!r} holds a damaged learner: restore a copy")
             blobs.append(blob)
-        return np.frombuffer(b"".join(blobs), self._like.dtype).reshape(-1, self._like.size)
+        rows = np.frombuffer(b"".join(blobs), self._like.dtype).reshape(-1, self._like.size)
+        if not self._sane(rows):
+            raise OSError(f"store {self.path!r} holds a damaged learner: restore a copy")
+        return rows
 
     def close(self) -> None:
         self._base.close()
+        self.closed = True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -92,7 +91,11 @@ class Fleet:
         table.most = (budget - EMPTY) // one - 1
         from driftbandit.fleet.disk import Disk  # imported lazily: few fleets need SQLite
 
-        return Disk(store, {"policy": self.policy.to_dict(), "dtype": self.dtype}, table.rows[0])
+        def sane(rows: Any) -> bool:  # what costs no factorisation: numbers, and whole rounds
+            return Policy.sane(self.policy, self.policy.from_rows(rows))
+
+        recipe = {"policy": self.policy.to_dict(), "dtype": self.dtype}
+        return Disk(store, recipe, table.rows[0], sane)
 
     def choose(self, keys: Any, arms: ArrayLike) -> Ints:
         """Index of the arm to play for every key, (B,), of arms (B, N, d), or (N, d) for all."""
@@ -104,11 +107,11 @@ class Fleet:
         with self._lock:
             before = self._stream.state
             for part in self._members.parts(len(batch)):
-                which = self._members.find(batch[part])
-                own, noise = X[part] if len(X) > 1 else X, self._noise(len(which))
                 try:
+                    which = self._members.find(batch[part])
+                    own, noise = X[part] if len(X) > 1 else X, self._noise(len(which))
                     out[part] = self.policy.choose_rows(self._members.table.rows, which, own, noise)
-                except ValueError:
+                except (ValueError, OSError):
                     self._stream.state = before
                     self._check_arms(batch, X)
                     raise
@@ -193,9 +196,12 @@ class Fleet:
         return Learner(self, key)
 
     def __contains__(self, key: Any) -> bool:
-        with suppress(ValueError), self._lock:
-            return self._members.has(key_of(key))
-        return False  # not even a key
+        try:
+            clean = key_of(key)
+        except ValueError:  # not even a key
+            return False
+        with self._lock:
+            return self._members.has(clean)
 
     def __delitem__(self, key: Key) -> None:
         with self._lock:

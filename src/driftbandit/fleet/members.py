@@ -41,6 +41,8 @@ class Members:
         rows, unknown = self.directory.find(keys)
         if self.disk is None:
             return rows
+        if self.disk.closed:
+            raise ValueError("this fleet is closed: open its store again")
         self.tick += 1
         self.table.used[rows] = self.tick
         if unknown and self.disk.count and self._recall(distinct(keys, rows == 0)):

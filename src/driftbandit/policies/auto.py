@@ -144,7 +144,9 @@ class AutoDOMD(RowPolicy):
 
     @property
     def fields(self) -> Fields:
-        return auto_fields(self.problem.dim, self._grid[0].size)
+        assert self.discounts is not None
+        assert self.regularizations is not None
+        return auto_fields(self.problem.dim, len(self.discounts) * len(self.regularizations))
 
     @cached_property
     def fresh(self) -> Floats:
@@ -185,12 +187,15 @@ class AutoDOMD(RowPolicy):
         weights = (memory.weights >= 0).all() and np.allclose(memory.weights.sum(axis=1), 1.0)
         inside = np.linalg.norm(memory.thetas, axis=2) <= self.problem.ball * (1.0 + 1e-6)
         kept = (memory.kept > 0.0) & (memory.kept <= 1.0) & (memory.stiffness > 0.0)
-        floors = np.linalg.eigvalsh(memory.Hs)[..., 0] >= memory.kept * lam * (1.0 - 1e-6)
+        rounding = 1e-14 * self.problem.dim * np.trace(memory.Hs, axis1=2, axis2=3)
+        least = memory.kept * lam * (1.0 - 1e-6) - rounding
+        floors = np.linalg.eigvalsh(memory.Hs)[..., 0] >= least
         inverse = np.allclose(memory.Hs @ memory.Ps, np.eye(self.problem.dim), atol=1e-3)
         positive = np.linalg.eigvalsh(memory.H)[:, 0] > 0.0
-        return bool(
-            weights and inside.all() and kept.all() and floors.all() and inverse and positive.all()
-        )
+        counts = (memory.rounds >= 0.0) & (memory.rounds <= validate.MOST) & (memory.gains >= 0.0)
+        scale = (memory.g == self.problem.family.g) & (np.abs(memory.usual) <= 100.0)
+        tests = inside, kept, floors, positive, counts, scale
+        return bool(weights and inverse and all(test.all() for test in tests))
 
     def explain(self, memory: AutoMemory) -> list[Explanation]:
         """What each of the n learners makes of its world."""

@@ -157,12 +157,14 @@ class Policy(Recipe):
     def _count(self, memory: Any, write: bool = False) -> int:
         """How many learners a memory holds, if it is one of this policy; `write` if it is to be
         written to."""
-        like, n = self.like, len(memory.t)
+        like = self.like
         if getattr(memory, "_fields", None) != like._fields:
             raise ValueError(
                 f"the memory is no {type(like).__name__}, as {self.name}.init makes it"
             )
-        for name, array, one in zip(like._fields, memory, like):
+        n = len(memory.t)
+        for name, given, one in zip(like._fields, memory, like):
+            array = np.asanyarray(given)
             expected, free = (n, *one.shape[1:]), self.growing.get(name, ())
             if array.ndim == one.ndim:
                 sizes = enumerate(zip(array.shape, expected))

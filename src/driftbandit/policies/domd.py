@@ -222,7 +222,8 @@ class DOMD(RowPolicy):
         floor = (least >= memory.floor * (1.0 - 1e-6) - rounding) & (
             memory.floor >= self._lam * (1.0 - 1e-6)
         )
-        return bool(inside.all() and symmetric and floor.all() and (memory.g > 0.0).all())
+        g = np.allclose(memory.g, self.problem.family.g, rtol=1e-6, atol=0.0)
+        return bool(inside.all() and symmetric and floor.all() and g)
 
     def deviation(self, memory: Memory, arms: Floats) -> Floats:
         """||x||_{H^-1}, widened by sqrt(eta/2): a step of eta > 2 overreacts to every reward."""

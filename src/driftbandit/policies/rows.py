@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from driftbandit import validate
 from driftbandit.core.engine import Engine
 from driftbandit.core.layout import AutoMemory, Fields, Memory, packed, size, views
 from driftbandit.policies.base import Floats, Ints, Policy
@@ -58,6 +59,10 @@ class RowPolicy(Policy):
     def fields(self) -> Fields:
         raise NotImplementedError
 
+    @property
+    def least_bytes(self) -> int:
+        return 4 * size(self.fields)  # in single precision
+
     @cached_property
     def engine(self) -> Engine:
         return Engine(self.problem.dim, self.memory_type is AutoRows)
@@ -80,8 +85,10 @@ class RowPolicy(Policy):
     def rows(self, memory: Any) -> Floats:
         """The rows that a memory is a view of, or new ones with what it holds."""
         rows: Floats | None = getattr(memory, "rows", None)
-        if rows is not None and rows.shape[1] == size(self.fields) and rows.flags.writeable:
-            return rows
+        if rows is not None and type(memory) is self.memory_type:
+            own = memory.theta.shape[1], rows.shape[1]
+            if own == (self.problem.dim, size(self.fields)) and rows.flags.writeable:
+                return rows
         if getattr(memory, "_fields", None) != tuple(self.fields):
             raise ValueError(f"the memory is none of {self.name}'s: pass what init returned")
         n = len(memory.t)
@@ -104,14 +111,14 @@ class RowPolicy(Policy):
 
     def best(self, memory: Any, arms: Floats, k: int, noise: Floats | None = None) -> Ints:
         arms, rows = self._arms(memory, arms), self.rows(memory)
+        k = validate.count("k", k, "arms to choose")
+        if k > arms.shape[1]:
+            raise ValueError(f"k must be at most the number of arms, {arms.shape[1]}, got {k}")
         return self._ranked(rows, np.arange(len(rows)), arms, k, noise)
 
     def _ranked(self, rows: Any, which: Ints, arms: Floats, k: int, noise: Floats | None) -> Ints:
-        draws = (
-            np.empty((len(which), 0))
-            if noise is None
-            else np.require(noise, np.float64, ["C", "W"])
-        )
+        given = np.empty((len(which), 0)) if noise is None else noise
+        draws = np.require(given, np.float64, ["C", "W"])
         if draws.shape != (len(which), self.noise_size):
             raise ValueError(
                 f"{self.name} draws from noise: pass standard normals of shape "
@@ -125,7 +132,10 @@ class RowPolicy(Policy):
 
     def update(self, memory: Any, x: Floats, r: Floats, noise: Floats | None = None) -> Any:
         x, r = self._played(memory, x, r)
-        rows = self.rows(memory)
+        rows, family = self.rows(memory), self.problem.family
+        self.problem.check_contexts(x)
+        if not family.contains(r).all():
+            raise ValueError(f"rewards must each be {family.support} for {family!r}, got {r}")
         self.update_rows(rows, np.arange(len(rows)), x, r)
         return memory if rows is getattr(memory, "rows", None) else self.view(rows)
 
