@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
-MANY = 1000  # arms from which on a sharper bound pays
+MANY = 10_000  # arms from which on a sharper bound pays
 FLOAT = np.dtype(np.float64)  # in this machine's byte order, which numba does not look at
 
 
