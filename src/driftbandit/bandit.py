@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from driftbandit import files, validate
 from driftbandit.armset import ArmSet
-from driftbandit.core.layout import size
 from driftbandit.forks import Stream, forkable_lock
 from driftbandit.policies.base import Floats, Ints, Policy, Scores, memory_bytes
 from driftbandit.policies.rows import RowPolicy
@@ -414,7 +413,7 @@ class Bandit:
 def _saved(policy: Policy, archive: Any) -> Any:
     """The memory of one learner in a file, if it can be one of this policy."""
     if isinstance(policy, RowPolicy):
-        rows = archive.read("row", np.float64, (size(policy.fields),))[None]
+        rows = archive.read("row", np.float64, (policy.row_size,))[None]
         memory = policy.view(rows)
     else:
         fresh = policy.like if archive.bytes >= policy.least_bytes else None

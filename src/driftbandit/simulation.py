@@ -153,7 +153,7 @@ def simulate(
     The result of a seed does not depend on which other seeds run with it. `progress=True` shows
     a bar on a terminal; a function is called with the number of rounds just finished. `watch` is
     called before each decision with the round t = 1, 2, ..., the memory and the true parameters
-    (n, d); it must not change them. Its time counts for nobody.
+    (n, d); it must not change them. Its time is not measured.
 
     >>> from driftbandit import DOMD, Circle, simulate
     >>> world = Circle(horizon=100)

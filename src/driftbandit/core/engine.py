@@ -57,6 +57,7 @@ class Engine:
     def __init__(self, d: int, mixed: bool) -> None:
         self.d, self.mixed = d, mixed
         self.large = None if d < LOOPS_BELOW else LARGE
+        self._loaded: set[Any] = set()  # batches by kernel and precision
 
     def choose(self) -> Any:
         """(recipe, row, arms) -> the arm to play, or -1 if an arm is no context."""
@@ -91,9 +92,13 @@ class Engine:
         """`rows.rank_rows` on all cores: best (B, k) for the learners `which` (B,) of arms
         (B, N, d) or (1, N, d); returns the first b at which an arm is no context, or -1."""
         flags = *self._kinds(table, False), self.large
-        kinds = VECTOR, _table(table), PLACES, SETS, MATRIX, PLACE_TABLE
-        ready(rows.rank_rows, *kinds, *map(_flag, flags))
+        if (rows.rank_rows, table.dtype) not in self._loaded:
+            kinds = VECTOR, _table(table), PLACES, SETS, MATRIX, PLACE_TABLE
+            ready(rows.rank_rows, *kinds, *map(_flag, flags))
+            self._loaded.add((rows.rank_rows, table.dtype))
         parts = parts_of(len(which))
+        if parts == 1:
+            return int(rows.rank_rows(q, table, which, arms, noise, best, *flags))
         ends, bad = np.linspace(0, len(which), parts + 1).astype(int), np.full(parts, -1)
 
         def work(part: int) -> None:
@@ -110,8 +115,10 @@ class Engine:
     ) -> None:
         """Teach the learners `which` (B,), on all cores; contexts and rewards are clean."""
         flags = *self._kinds(table, True), self.large
-        kinds = VECTOR, _table(table), PLACES, MATRIX, VECTOR, VECTOR, int64, int64
-        ready(rows.learn_rows, *kinds, *map(_flag, flags))
+        if (rows.learn_rows, table.dtype) not in self._loaded:
+            kinds = VECTOR, _table(table), PLACES, MATRIX, VECTOR, VECTOR, int64, int64
+            ready(rows.learn_rows, *kinds, *map(_flag, flags))
+            self._loaded.add((rows.learn_rows, table.dtype))
         parts = parts_of(len(which))
 
         def work(part: int) -> None:

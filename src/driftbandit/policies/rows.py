@@ -61,7 +61,12 @@ class RowPolicy(Policy):
 
     @property
     def least_bytes(self) -> int:
-        return 4 * size(self.fields)  # in single precision
+        return 4 * self.row_size  # in single precision
+
+    @cached_property
+    def row_size(self) -> int:
+        """Numbers in a row."""
+        return size(self.fields)
 
     @cached_property
     def engine(self) -> Engine:
@@ -87,7 +92,7 @@ class RowPolicy(Policy):
         rows: Floats | None = getattr(memory, "rows", None)
         if rows is not None and type(memory) is self.memory_type:
             own = memory.theta.shape[1], rows.shape[1]
-            if own == (self.problem.dim, size(self.fields)) and rows.flags.writeable:
+            if own == (self.problem.dim, self.row_size) and rows.flags.writeable:
                 return rows
         if getattr(memory, "_fields", None) != tuple(self.fields):
             raise ValueError(f"the memory is none of {self.name}'s: pass what init returned")
