@@ -110,7 +110,7 @@ def flat_in_time(rounds: int, repeats: int = 50) -> tuple[float, bool]:
 
 def degenerate_stream(gamma: float, lucky: float, rounds: int) -> tuple[float, bool]:
     """Always the same arm: 1 - smallest eigenvalue / lambda, and whether all else is in order."""
-    policy = DOMD(problem=Problem(dim=5), discount=gamma)
+    policy = DOMD(problem=Problem(dim=5, radius=1.0), discount=gamma)
     rng, bandit = np.random.default_rng(0), Bandit(policy)
     x = rng.standard_normal(5)
     x /= np.linalg.norm(x)

@@ -60,7 +60,7 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: int 
     x = x.copy()  # it may be a view of the row
     numbers, thetas, Hs, Ps = learners(row, d, int(q[K]))
     judge(q, g, numbers, thetas, x, r)
-    forget(q, numbers, Hs, Ps, steps, int(row[T]) % REFRESH, u)
+    forget(q, numbers, Hs, Ps, steps, row[T] % REFRESH, u)
     teach(q, g, numbers, thetas, Hs, Ps, x, r, u, large)
     lead = renew(q, numbers, thetas, Hs, Ps, u)
     share(q, numbers, lead)
@@ -93,7 +93,7 @@ def judge(q: Floats, g: float, numbers: Floats, thetas: Floats, x: Floats, r: fl
 
 @inlined
 def forget(
-    q: Floats, numbers: Floats, Hs: Floats, Ps: Floats, steps: float, turn: int, u: Floats
+    q: Floats, numbers: Floats, Hs: Floats, Ps: Floats, steps: float, turn: float, u: Floats
 ) -> None:
     """Every learner ages at its own pace; `turn` is whose P is computed anew.
 
@@ -197,9 +197,11 @@ def pool(
     """theta and H of the normal distribution with the moments of the mixture, or the leader's."""
     n, d = thetas.shape
     theta, H = pooled(row, d)
-    V = np.zeros((d, d))
+    V = np.empty((d, d))
     for j in range(d):
         theta[j] = 0.0
+        for i in range(d):
+            V[i, j] = 0.0
     for k in range(n):
         w = numbers[WEIGHT, k] if q[MIXTURE] > 0.0 else 1.0 * (k == lead)
         for j in range(d):
@@ -237,7 +239,7 @@ def age(q: Floats, row: Floats, d: int, steps: float) -> None:
     """Steps without data."""
     u, lead = np.empty(d), 0
     numbers, thetas, Hs, Ps = learners(row, d, int(q[K]))
-    forget(q, numbers, Hs, Ps, steps, -1, u)
+    forget(q, numbers, Hs, Ps, steps, -1.0, u)
     for k in range(len(thetas)):
         if numbers[WEIGHT, k] > numbers[WEIGHT, lead]:
             lead = k
