@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.numpy_domd import NumpyDOMD
 from benchmarks.peers.registry import PEERS
 from benchmarks.peers.venvs import install, python_of
-from benchmarks.speed import best_in_turns, report
+from benchmarks.speed import Nothing, best_in_turns, report
 from driftbandit import DOMD, AutoDOMD, Bandit, Fleet, Problem
 
 SIZES = ((5, 30, 20.0), (20, 100, 6.0), (50, 1000, 3.0))  # d, arms, times NumPy's speed
@@ -33,16 +33,6 @@ def stream(d: int, n_arms: int, rounds: int) -> tuple[list, list[int]]:
     arms = rng.standard_normal((rounds, n_arms, d))
     arms /= np.linalg.norm(arms, axis=-1, keepdims=True)
     return list(arms), rng.integers(2, size=rounds).tolist()
-
-
-class Nothing:
-    """The loop without a bandit; its time is subtracted."""
-
-    def choose(self, arms):
-        return 0
-
-    def update(self, x, r):
-        pass
 
 
 def seconds(players: list, d: int, n_arms: int, rounds: int, repeats: int) -> list[float]:

@@ -175,6 +175,8 @@ class Bandit:
         try:
             learnt = self._learn(self._recipe, self._row, x, reward, steps, self._large)
         except (TypeError, ValueError, IndexError, OverflowError):  # something of another kind
+            if self._row is None:  # no kernel that refused its types: the policy's own error
+                raise
             x, r = self._array(x, 1), self._number(reward)
             learnt = self._learn(self._recipe, self._row, x, r, steps, self._large)
         if not learnt:

@@ -66,10 +66,6 @@ class Archive:
         data = np.frombuffer(member.read(count * found[2].itemsize), dtype=dtype)
         return data.reshape(found[0]).copy()
 
-    def shape(self, name: str) -> tuple[int, ...]:
-        """Of the array of this name, unread."""
-        return tuple(self._open(name)[0][0])
-
     def text(self, name: str) -> str:
         """An array that is one string."""
         found, member = self._open(name)
