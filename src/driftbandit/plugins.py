@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 from collections.abc import Iterable
 from importlib.machinery import PathFinder
 from importlib.metadata import EntryPoint, entry_points
@@ -51,7 +52,7 @@ def offered(name: str) -> None:
     """Import the class of this name if an installed package offers it by an entry point."""
     for group in GROUPS:
         for entry in entry_points(group=group, name=name):
-            kind = load_entry(entry)
+            kind = _load_entry(entry)
             if getattr(kind, "__name__", None) != name:
                 raise ValueError(
                     f"the entry point {name} = {entry.value!r} gives {kind!r}: an entry point of "
@@ -59,7 +60,16 @@ def offered(name: str) -> None:
                 )
 
 
-def load_entry(entry: EntryPoint) -> Any:
+def load_offered(group: str) -> None:
+    """Import all classes that installed packages offer in a group; a warning names what fails."""
+    for entry in entry_points(group=group):
+        try:
+            _load_entry(entry)
+        except ValueError as error:
+            warnings.warn(str(error), stacklevel=2)
+
+
+def _load_entry(entry: EntryPoint) -> Any:
     """What an entry point stands for."""
     try:
         return entry.load()

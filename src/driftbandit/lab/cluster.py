@@ -1,4 +1,4 @@
-"""Dask clusters: one on this machine, or one that runs elsewhere. Imported lazily: it is an extra."""
+"""Dask clusters: one on this machine, or one that runs elsewhere. Dask is an extra: import late."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def local_cluster(workers: int) -> Iterator[Executor]:
     options: dict[str, Any] = {
         "n_workers": workers,
         "threads_per_worker": 1,
-        "dashboard_address": None,
+        "dashboard_address": ":0",  # any free port: there may be other clusters
     }
     with LocalCluster(processes=True, **options) as cluster, Client(cluster) as client:
         client.register_plugin(Setup(os.getpid(), {}))

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import as_completed
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from driftbandit.lab.cells import Cell, cells_of, run_cell
 from driftbandit.lab.luggage import Luggage
-from driftbandit.lab.workers import pool_of
 from driftbandit.lab.sources import Versions
 from driftbandit.lab.spec import Study
 from driftbandit.lab.store import Store
+from driftbandit.lab.workers import pool_of
 from driftbandit.recipe import Recipe
 from driftbandit.simulation import simulate
 
@@ -132,7 +134,7 @@ def _variant(cell: Cell) -> tuple[str, str]:
 _warm: set[tuple[Any, ...]] = set()  # kinds of cells whose kernels this process has loaded
 
 
-class _Enough(Exception):
+class _EnoughError(Exception):
     """Three rounds were played."""
 
 
@@ -146,15 +148,13 @@ def warm(cells: list[Cell]) -> None:
         kind = type(policy), world.family.to_dict()["type"], world.dim
         if kind not in _warm:
             _warm.add(kind)
-            try:
+            with suppress(_EnoughError):
                 simulate(policy, world, (0,), watch=_stop)
-            except _Enough:
-                pass
 
 
 def _stop(t: int, memory: Any, theta: Any) -> None:
     if t > 3:
-        raise _Enough
+        raise _EnoughError
 
 
 def results_of(
@@ -167,7 +167,7 @@ def results_of(
             with pool_of(workers, scheduler, luggage) as pool:
                 futures = {pool.submit(run_pinned, cell, luggage): cell for cell in waiting}
                 try:
-                    for future in as_completed(futures):
+                    for future in finished(futures):
                         frame = future.result()
                         waiting.remove(futures[future])
                         yield futures[future], frame
@@ -181,6 +181,24 @@ def results_of(
                 raise ValueError(
                     f"workers died {RETRIES + 1} times; what was finished is stored, run it again"
                 ) from None
+
+
+def finished(futures: Collection[Future[Any]]) -> Iterator[Future[Any]]:
+    """Futures in the order they finish.
+
+    Ctrl-C ends the wait, which `concurrent.futures.as_completed` does not promise: once Polars has
+    set its own signal handler, a wait without a time limit goes on until a cell is done.
+    """
+    done: SimpleQueue[Future[Any]] = SimpleQueue()
+    for future in futures:
+        future.add_done_callback(done.put)
+    for _ in range(len(futures)):
+        while True:
+            try:
+                yield done.get(timeout=0.5)
+                break
+            except Empty:
+                continue
 
 
 def run_pinned(cell: Cell, luggage: Luggage) -> pl.DataFrame:

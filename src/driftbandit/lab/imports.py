@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ def parsed(path: Path, package: str) -> Parsed:
     return _parsed(path, package, stat.st_mtime_ns, stat.st_size)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _parsed(path: Path, package: str, time: int, size: int) -> Parsed:
     data = path.read_bytes()
     if path.suffix not in (".py", ".pyi"):  # compiled

@@ -17,7 +17,7 @@ PACKAGES = ("driftbandit", "numpy", "scipy", "numba", "polars")
 
 def provenance(plugins: Iterable[str] = ()) -> dict[str, Any]:
     """Versions, machine, commit of this package and of plug-ins, and whether they were edited."""
-    found = {
+    found: dict[str, Any] = {
         "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",

@@ -49,6 +49,7 @@ class Versions:
 
     def __init__(self) -> None:
         self._sources: dict[frozenset[tuple[str, str]], Sources] = {}
+        self._known: dict[frozenset[tuple[str, str]], str] = {}
 
     def of(self, *recipes: str) -> str:
         """The version behind recipes, given as JSON."""
@@ -56,7 +57,10 @@ class Versions:
 
     def of_roots(self, roots: Roots) -> str:
         """The version of modules and of all that they need."""
-        return self.sources(roots).version(roots)
+        what = frozenset(roots.items())
+        if what not in self._known:
+            self._known[what] = self.sources(roots).version(roots)
+        return self._known[what]
 
     def sources(self, roots: Roots) -> Sources:
         """The sources among which these modules find what they import."""

@@ -39,7 +39,8 @@ class Store:
     def keep(self, text: str, cells: Iterable[Cell]) -> None:
         """Note what the study is now: its text and its cells, which are what is shown."""
         cells = list(cells)
-        made_by = {cell.code: roots_of(cell.environment, cell.policy) for cell in cells}
+        samples = {cell.code: cell for cell in cells}
+        made_by = {code: roots_of(c.environment, c.policy) for code, c in samples.items()}
         plan = {"cells": [cell.key for cell in cells], "made_by": made_by}
         self.cells.mkdir(parents=True, exist_ok=True)
         for name, said in (("study.toml", text), ("current.json", json.dumps(plan))):

@@ -30,8 +30,8 @@ class Entry(BaseModel):
             if not values:
                 raise ValueError(f"{key} = [] is a sweep over nothing: give it a value")
         varied = [key for key, values in lists.items() if len(values) > 1]
-        for values in itertools.product(*lists.values()):
-            yield options | dict(zip(lists, values)), varied
+        for combination in itertools.product(*lists.values()):
+            yield options | dict(zip(lists, combination)), varied
 
 
 class PolicyEntry(Entry):
@@ -117,8 +117,8 @@ def kind_of(name: str, base: type[Recipe]) -> type[Recipe]:
     known = {k: v for k, v in Recipe.kinds(name).items() if issubclass(v, base) and v is not base}
     if name not in known:
         raise ValueError(
-            f"unknown {base.__name__.lower()} {name!r}{nearest(name, known)} (one of your own needs "
-            'plugins = ["its_module"] or --import its_module)'
+            f"unknown {base.__name__.lower()} {name!r}{nearest(name, known)} (a class of your own "
+            'needs plugins = ["its_module"])'
         )
     return known[name]
 
