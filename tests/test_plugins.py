@@ -139,7 +139,7 @@ def test_a_plug_in_that_fails_is_one_line(text, match, tmp_path):
 
 
 def test_a_plug_in_is_a_module_not_a_file(tmp_path):
-    with pytest.raises(ValueError, match="without .py"):
+    with pytest.raises(ValueError, match=r"without \.py"):
         plugins.load(["my_module.py/"], tmp_path)
 
 
