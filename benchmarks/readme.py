@@ -1,7 +1,8 @@
 """Put stored results into the documents: `make docs`.
 
 With the folder of all results as argument it first collects what the documents quote into
-docs/results; without it, it only fills the tables that `<!-- table: name -->` announces.
+docs/results; without it, it only fills the tables that `<!-- table: name -->` announces and the
+numbers in sentences that `<!-- say: name -->` does.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchmarks import worlds
+from benchmarks import claims, worlds
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
 STUDIES = (
     *("paper-figure", "regret-orders", "coverage", "sensitivity"),
     *("scaling-in-time", "unstated-choices", "many-worlds", "ablation"),
+    *("same-tuning-budget", "scaling-in-dimension"),
 )
+MISSING = "(not stored yet)"  # what a table or a sentence says until its study was run
 PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
 
 
@@ -34,6 +37,29 @@ def collect(results: Path) -> None:
     shutil.copy(results / "paper-figure" / "report" / "regret.png", RESULTS / "paper-figure.png")
     orders = orders_table(fit_orders(Store(results / "regret-orders")))
     (RESULTS / "regret-orders.md").write_text(orders)
+    write_quarters(results / "paper-figure")
+
+
+def write_quarters(folder: Path) -> None:
+    """Which share of its final mean regret a policy had in each quarter of the horizon."""
+    import polars as pl
+
+    from driftbandit.lab import Store
+    from driftbandit.lab.summary import curves
+
+    pair = "environment", "policy"
+    share = pl.col("round") / pl.col("round").max().over(pair)
+    quarter = (4 * share).ceil().clip(1, 4).cast(pl.Int64)
+    ends = (
+        curves(Store(folder), 10_000)
+        .group_by(*pair, quarter=quarter, maintain_order=True)
+        .agg(pl.col("regret").last())
+        .with_columns(part=pl.col("regret").diff().over(pair).fill_null(pl.col("regret")))
+        .with_columns(pl.col("part") / pl.col("part").sum().over(pair))
+        .pivot("quarter", index=pair, values="part")
+        .rename(dict(zip("1234", claims.QUARTERS)))
+    )
+    ends.write_csv(RESULTS / "paper-quarters.csv", float_precision=4)
 
 
 def lines_of(name: str) -> list[dict[str, str]]:
@@ -68,7 +94,19 @@ def mean(line: dict[str, str]) -> str:
 
 
 def covered(line: dict[str, str]) -> str:
-    return f"{100 * float(line['coverage']):.0f} %" if line["coverage"] else ""
+    return f"{100 * float(line['coverage']):.1f} %" if line["coverage"] else ""
+
+
+def pace(line: dict[str, str]) -> str:
+    """Cost of a late round."""
+    return f"{float(line['late_us']):.1f}"
+
+
+def alone(line: dict[str, str]) -> str:
+    """Cost of a round of one learner alone on a core."""
+    mean, deviation = float(line["mean_us"]), float(line["deviation_us"])
+    digits = 1 if mean < 100 else 0
+    return f"{mean:.{digits}f} ± {deviation:.{digits}f}"
 
 
 def figures(name: str) -> str:
@@ -156,19 +194,36 @@ TABLES = {
     "coverage": lambda: grid("coverage", covered),
     "sensitivity": lambda: grid("sensitivity", mean),
     "choices": lambda: grid("unstated-choices", regret),
+    "readings": lambda: markdown(claims.readings_table()),
+    "spread": lambda: markdown(claims.spread_table()),
+    "budget": lambda: grid("same-tuning-budget", regret),
+    "dimension": lambda: grid("scaling-in-dimension", pace),
+    "runtime": lambda: grid("runtime", alone),
     "time": lambda: grid(
         "scaling-in-time", lambda line: f"{int(float(line['bytes'])):,} B", cost=True
     ),
 }
 
 
+def stored(made) -> str:
+    """What was made of stored results, where there are any."""
+    try:
+        return made()
+    except FileNotFoundError:
+        return MISSING
+
+
 def filled(text: str) -> str:
-    """A page with its tables made anew."""
+    """A page with its tables, and the numbers in its sentences, made anew."""
 
     def table(match: re.Match[str]) -> str:
-        return f"<!-- table: {match[1]} -->\n{TABLES[match[1]]()}\n<!-- end -->"
+        return f"<!-- table: {match[1]} -->\n{stored(TABLES[match[1]])}\n<!-- end -->"
 
-    return re.sub(r"<!-- table: (\w+) -->\n.*?<!-- end -->", table, text, flags=re.S)
+    def say(match: re.Match[str]) -> str:
+        return f"<!-- say: {match[1]} -->{stored(claims.SAYS[match[1]])}<!-- end -->"
+
+    text = re.sub(r"<!-- table: (\w+) -->\n.*?<!-- end -->", table, text, flags=re.S)
+    return re.sub(r"<!-- say: (\w+) -->.*?<!-- end -->", say, text, flags=re.S)
 
 
 if __name__ == "__main__":
