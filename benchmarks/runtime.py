@@ -74,6 +74,8 @@ def main() -> None:
     args = parser.parse_args()
     if args.seeds < 2 or args.horizon < 2:
         parser.error("a deviation needs 2 seeds or more, a tuned discount 2 rounds or more")
+    if args.csv and not args.csv.parent.is_dir():
+        parser.error(f"{args.csv.parent} is no folder: make it first")
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     with threadpool_limits(1):
