@@ -22,8 +22,8 @@ READINGS = {
     "BVD-GLM-UCB, original discount": "(P_T/(sqrt(d) T))^(2/5), its own theorem for any arms",
     "SC-D-GLUCB, quoted discount": "(Gamma_T/(dT))^(2/3), the paper's quote: in the figure",
     "SC-D-GLUCB, original discount": "(sqrt(c) Gamma_T/(dT))^(2/3), its own theorem",
-    "MASTER, radius of master": "2 beta of Wei and Luo: in the figure",
-    "MASTER, radius of restart": "RestartGLB's radius",
+    "MASTER, its own radius": "2 beta of Wei and Luo: in the figure",
+    "MASTER, RestartGLB's radius": "(k/c) beta_t of Zhao et al. with one epoch",
 }
 
 
