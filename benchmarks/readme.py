@@ -31,35 +31,34 @@ def collect(results: Path) -> None:
     """Final numbers of every study that was run, and the figure of the comparison."""
     from driftbandit.lab import Store, finals, fit_orders
     from driftbandit.lab.orders import orders_table
+    from driftbandit.lab.summary import curves
 
     for name in STUDIES:
         finals(Store(results / name)).write_csv(RESULTS / f"{name}.csv", float_precision=4)
     shutil.copy(results / "paper-figure" / "report" / "regret.png", RESULTS / "paper-figure.png")
     orders = orders_table(fit_orders(Store(results / "regret-orders")))
     (RESULTS / "regret-orders.md").write_text(orders)
-    write_quarters(results / "paper-figure")
+    quarters(curves(Store(results / "paper-figure"), 10_000)).write_csv(
+        RESULTS / "paper-quarters.csv", float_precision=4
+    )
 
 
-def write_quarters(folder: Path) -> None:
+def quarters(curves):
     """Which share of its final mean regret a policy had in each quarter of the horizon."""
     import polars as pl
 
-    from driftbandit.lab import Store
-    from driftbandit.lab.summary import curves
-
     pair = "environment", "policy"
     share = pl.col("round") / pl.col("round").max().over(pair)
-    quarter = (4 * share).ceil().clip(1, 4).cast(pl.Int64)
-    ends = (
-        curves(Store(folder), 10_000)
-        .group_by(*pair, quarter=quarter, maintain_order=True)
+    regret = pl.col("regret") / pl.col("regret").last().over(pair)
+    return (
+        curves.sort(*pair, "round")
+        .with_columns(regret, quarter=(4 * share).ceil().cast(pl.Int64))
+        .group_by(*pair, "quarter", maintain_order=True)
         .agg(pl.col("regret").last())
-        .with_columns(part=pl.col("regret").diff().over(pair).fill_null(pl.col("regret")))
-        .with_columns(pl.col("part") / pl.col("part").sum().over(pair))
-        .pivot("quarter", index=pair, values="part")
+        .with_columns(pl.col("regret").diff().over(pair).fill_null(pl.col("regret")))
+        .pivot("quarter", index=pair, values="regret")
         .rename(dict(zip("1234", claims.QUARTERS)))
     )
-    ends.write_csv(RESULTS / "paper-quarters.csv", float_precision=4)
 
 
 def lines_of(name: str) -> list[dict[str, str]]:

@@ -55,6 +55,31 @@ def test_ahead_needs_the_whole_interval(claims):
     assert claims.listed(lines, []) == "nobody"
 
 
+def test_quarters_are_shares_of_the_final_regret(claims):
+    pl = pytest.importorskip("polars")
+    quarters = importlib.import_module("benchmarks.readme").quarters
+    rounds = list(range(1, 9))
+    late = [0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 5.0, 10.0]
+    frame = pl.DataFrame(
+        {
+            "environment": ["w"] * 16,
+            "policy": ["steady"] * 8 + ["late"] * 8,
+            "round": rounds * 2,
+            "regret": [float(t) for t in rounds] + late,
+        }
+    ).sample(fraction=1.0, shuffle=True, seed=0)
+    found = {row["policy"]: row for row in quarters(frame).to_dicts()}
+    assert [found["steady"][name] for name in claims.QUARTERS] == [0.25] * 4
+    assert [found["late"][name] for name in claims.QUARTERS] == [0.0, 0.0, 0.2, 0.8]
+
+
+def test_masters_regret_is_nearly_linear(claims, stored):
+    for lines in stored("paper-quarters").values():
+        shares = [float(lines["MASTER + GLM-UCB"][name]) for name in claims.QUARTERS]
+        assert min(shares) > 0.15
+        assert max(shares) < 0.4
+
+
 def test_cost_is_constant_and_the_mles_grows(stored):
     (lines,) = stored("scaling-in-time").values()
     growth = {name: float(x["late_us"]) / float(x["early_us"]) for name, x in lines.items()}
