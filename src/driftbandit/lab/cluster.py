@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import signal
+import threading
 import uuid
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +42,39 @@ def local_cluster(workers: int) -> Iterator[Executor]:
         "n_workers": workers,
         "threads_per_worker": 1,
         "dashboard_address": ":0",  # any free port: there may be other clusters
+        "silence_logs": logging.ERROR,
     }
-    with LocalCluster(processes=True, **options) as cluster, Client(cluster) as client:
-        client.register_plugin(Setup(os.getpid(), {}))
+    with ExitStack() as stack:
+        with _undisturbed():
+            cluster = stack.enter_context(LocalCluster(processes=True, **options))
+            client = stack.enter_context(Client(cluster))
+            client.register_plugin(Setup(os.getpid(), {}))
         try:
             yield client.get_executor()
         except BaseException:  # closing would wait for the cells that are running
-            for nanny in cluster.workers.values():
-                with suppress(ProcessLookupError, TypeError):
-                    os.kill(nanny.pid, signal.SIGKILL)
+            cluster.sync(_end, cluster)
             raise
+
+
+async def _end(cluster: LocalCluster) -> None:
+    ends = (nanny.close(timeout=0.2) for nanny in cluster.workers.values())
+    await asyncio.gather(*ends, return_exceptions=True)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ctrl-C waits until this is done: a cluster that is half started cannot be closed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            raise KeyboardInterrupt
 
 
 @contextmanager

@@ -145,7 +145,7 @@ def warm(cells: list[Cell]) -> None:
     """
     for cell in cells:
         policy, world = (Recipe.from_dict(json.loads(r)) for r in (cell.policy, cell.environment))
-        kind = type(policy), world.family.to_dict()["type"], world.dim
+        kind = type(policy), type(policy.problem.family), policy.problem.dim
         if kind not in _warm:
             _warm.add(kind)
             with suppress(_EnoughError):
