@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench bench-roads bench-fleet bench-rivals bench-lab bench-worlds bench-peers bench-guard docs \
+.PHONY: demo test lint bench bench-roads bench-fleet bench-rivals bench-lab bench-worlds bench-peers bench-guard bench-features docs \
   reproduce dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
@@ -30,6 +30,9 @@ bench-roads: $(VENV)/.test    ## first use, real dimensions, every kind of call,
 
 bench-fleet: $(VENV)/.test    ## a learner-round in a batch next to C, a million learners
 	$(BIN)/python -m benchmarks.fleet
+
+bench-features: $(VENV)/.test   ## raw values to contexts
+	$(BIN)/python -m benchmarks.features
 
 bench-rivals: $(VENV)/.test   ## what the rivals cost, and how it grows
 	$(BIN)/python -m benchmarks.rivals

@@ -21,7 +21,8 @@ def columns(side: str, given: Any) -> dict[str, Feature]:
     """The columns of a side."""
     if not isinstance(given, Mapping):
         raise ValueError(
-            f"{side} must be a mapping such as {{'age': Number(18, 90)}}, got {validate.show(given)}"
+            f"{side} must be a mapping such as {{'age': Number(18, 90)}}, got "
+            f"{validate.show(given)}"
         )
     for name, feature in given.items():
         if not isinstance(name, str) or not name or "*" in name or name == ONE:
@@ -95,7 +96,7 @@ def _pair(given: Any, context: dict[str, Feature], arm: dict[str, Feature]) -> t
 def dim(given: Any) -> int | str | None:
     """The largest number of coordinates."""
     if given is None or given == "exact":
-        return given  # type: ignore[no-any-return]
+        return given
     if isinstance(given, str):
         raise ValueError(f"dim must be a number, 'exact', or None for 64, got {given!r}")
     return validate.count("dim", given, "coordinates of a row; 'exact' for one per term", least=2)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -44,14 +44,14 @@ class Feature(Recipe):
 
     def _check_required(self) -> None:
         if not isinstance(self.required, bool):
-            raise ValueError(
-                f"required must be True or False, got {validate.show(self.required)}"
-            )
+            raise ValueError(f"required must be True or False, got {validate.show(self.required)}")
 
     def __repr__(self) -> str:
         """Only what differs from the defaults."""
         given = [
-            repr(getattr(self, f.name)) if f.default is dataclasses.MISSING else f"{f.name}={value!r}"
+            repr(getattr(self, f.name))
+            if f.default is dataclasses.MISSING
+            else f"{f.name}={value!r}"
             for f in dataclasses.fields(self)  # type: ignore[arg-type]
             if (value := getattr(self, f.name)) != f.default
         ]
@@ -149,7 +149,7 @@ class Category(Feature):
     ['genre=rock', 'genre=jazz', 'genre other']
     """
 
-    values: tuple[Any, ...] | None = None
+    values: Sequence[Any] | None = None
     _: KW_ONLY
     size: int | None = None
     required: bool = False

@@ -26,7 +26,7 @@ Counts = MutableMapping[tuple[str, str], int]
 
 def count(counts: Counts | None, name: str, what: str, n: int) -> None:
     if counts is not None and n:
-        counts[name, what] = counts.get((name, what), 0) + int(n)
+        counts[name, what] = counts.get((name, what), 0) + n
 
 
 class Reals:
@@ -40,7 +40,7 @@ class Reals:
         names = list(features)
         self.labels = names + [names[k] for k in cyclic]
         self.at = [starts[n] for n in names] + [starts[names[k]] + 1 for k in cyclic]
-        self.gone = np.array([starts[n] + f.width - 1 for n, f in features.items()])[:, None]
+        self.gone = np.array([starts[n] + f.width - 1 for n, f in features.items()])
         self.low, self.high = self._column("low"), self._column("high")
         ends = np.array([f.ends for f in features.values()])
         self.middle, self.scale = ends.mean(axis=1)[:, None], 2.0 / np.diff(ends)
@@ -58,8 +58,7 @@ class Reals:
         for sine, k in self.sines:
             angle = (math.pi * place[k]).tolist()
             value[k], value[sine] = list(map(math.cos, angle)), list(map(math.sin, angle))
-        if odd:
-            self._fill_missing(raw, at, value, counts)
+        if odd and odd > self._fill_missing(raw, at, value, counts):
             self._count_clipped(raw, counts)
 
     def _raw(self, columns: Columns) -> Floats:
@@ -83,18 +82,17 @@ class Reals:
             return column
         return [clean(name, each) for each in column]
 
-    def _fill_missing(self, raw: Floats, at: Ints, value: Floats, counts: Counts | None) -> None:
-        gone = np.isnan(raw)
-        for k in np.flatnonzero(gone.any(axis=1)).tolist():
-            name = self.labels[k]
-            if self.features[name].required:
-                values.refuse_missing(name)
-            count(counts, name, "missing", np.count_nonzero(gone[k]))
-        n = len(raw)
-        np.copyto(at[:n], self.gone, where=gone)
-        value[:n][gone] = 1.0
+    def _fill_missing(self, raw: Floats, at: Ints, value: Floats, counts: Counts | None) -> int:
+        """Move missing values to their own coordinates; returns how many there are."""
+        which, row = np.nonzero(raw != raw)
+        for k, n in enumerate(np.bincount(which, minlength=len(raw)).tolist()):
+            if n and self.features[self.labels[k]].required:
+                values.refuse_missing(self.labels[k])
+            count(counts, self.labels[k], "missing", n)
+        at[which, row], value[which, row] = self.gone[which], 1.0
         for sine, k in self.sines:
-            value[sine, gone[k]] = 0.0
+            value[sine, row[which == k]] = 0.0
+        return int(which.size)
 
     def _count_clipped(self, raw: Floats, counts: Counts | None) -> None:
         outside = (raw < self.low) | (raw > self.high)
@@ -102,7 +100,7 @@ class Reals:
             name = self.labels[k]
             if np.isinf(raw[k]).any():
                 values.refuse(name, math.inf, "a finite number", "pass None where it is unknown")
-            count(counts, name, "clipped", np.count_nonzero(outside[k]))
+            count(counts, name, "clipped", int(np.count_nonzero(outside[k])))
 
 
 class Categories:
@@ -180,7 +178,9 @@ def _vectors(name: str, f: Vector, column: list[Any]) -> tuple[Floats, list[int]
     gone = [k for k, each in enumerate(column) if values.missing(each)]
     if gone and f.required:
         values.refuse_missing(name)
-    left = [np.zeros(f.size) if values.missing(each) else each for each in column] if gone else column
+    left = (
+        [np.zeros(f.size) if values.missing(each) else each for each in column] if gone else column
+    )
     try:
         rows = np.array(left)
     except (ValueError, TypeError, OverflowError):  # of different lengths, for example

@@ -11,7 +11,7 @@ import logging
 import math
 from collections import Counter
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Pair = tuple[str, str]  # of a context column and an arm column; ONE stands for none
 
-CHUNK = 1 << 20  # products that are in memory at once
+CHUNK = 1 << 15  # products at once: as many as fit into a core's cache
 log = logging.getLogger("driftbandit.features")
 
 
@@ -142,7 +142,8 @@ class Plan:
     def _sums(self, at: Ints, amount: Floats) -> Floats:
         n = at.shape[2]
         at += np.arange(0, n * self.size, self.size)
-        return np.bincount(at.ravel(), amount.ravel(), n * self.size).reshape(n, self.size)
+        sums: Any = np.bincount(at.ravel(), amount.ravel(), n * self.size)
+        return sums.reshape(n, self.size)
 
     def _shortened(self, X: Floats) -> Floats:
         """Terms that are folded together may add up: rows longer than 1 are scaled to 1."""

@@ -79,7 +79,7 @@ def _category(frequency: Counter[Any]) -> Proposal:
         return None, "because it never changes"
     if share < 0.5:
         return Category(size=HASHED), f"because it has {len(frequency)} values, most of them rare"
-    return Category(common), f"because these values are {share:.0%} of all"
+    return Category(tuple(common)), f"because these values are {share:.0%} of all"
 
 
 def _vector(given: list[Any]) -> Proposal:
@@ -93,9 +93,8 @@ def _number(name: str, numbers: Any) -> Proposal:
     different = np.unique(numbers)
     if different.size == 1:
         return None, "because it never changes"
-    if name == "id" or name.endswith("_id"):
-        if (numbers == np.floor(numbers)).all():
-            return _category(Counter(numbers.astype(np.int64).tolist()))
+    if (name == "id" or name.endswith("_id")) and (numbers == np.floor(numbers)).all():
+        return _category(Counter(numbers.astype(np.int64).tolist()))
     if np.array_equal(different, [0.0, 1.0]):
         return Flag(), "because it is 0 or 1"
     cycle = next((n for hint, n in CYCLES.items() if _is_called(name, hint)), None)
@@ -114,7 +113,7 @@ def _is_called(name: str, hint: str) -> bool:
 
 def _range(numbers: Any, different: Any) -> Proposal:
     """A range that leaves out one value in two hundred at each end, where they are far out."""
-    low, middle, high = np.quantile(numbers, [0.005, 0.5, 0.995])
+    low, high = np.quantile(numbers, [0.005, 0.995])
     positive = numbers[numbers > 0.0]
     if different[0] >= 0.0 and positive.size > 0.5 * numbers.size:
         least, center, most = np.quantile(positive, [0.005, 0.5, 0.995])

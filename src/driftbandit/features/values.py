@@ -12,9 +12,7 @@ import numpy as np
 from driftbandit import validate
 
 # Types that NumPy turns into the right float, None into NaN: whole columns are checked by type.
-NUMBERS = frozenset(
-    {float, int, type(None), np.float64, np.float32, np.int64, np.int32, np.uint8}
-)
+NUMBERS = frozenset({float, int, type(None), np.float64, np.float32, np.int64, np.int32, np.uint8})
 FLAGS = frozenset({bool, type(None), np.bool_})
 
 
@@ -52,9 +50,10 @@ def text(name: str, value: Any) -> str:
     """A category's value as it is hashed; 7, 7.0 and "7" are the same."""
     if isinstance(value, str):
         return f"{name}={value}"
-    if isinstance(value, (float, np.floating)) and math.isfinite(value) and value == int(value):
-        value = int(value)
-    if not isinstance(value, (int, np.integer, float, np.floating, np.bool_)):
+    if isinstance(value, (float, np.floating)) and value == np.floor(value):
+        value = int(value) if math.isfinite(value) else None
+    scalar = isinstance(value, (int, float, np.integer, np.floating, np.bool_))
+    if not scalar or abs(value) > validate.LARGEST:
         refuse(name, value, "text or a whole number", "convert it with str()")
     return f"{name}={value}"
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit.core.auto import TOO_LITTLE
-from driftbandit.core.layout import packed
+from driftbandit.core.layout import FLOOR, AutoMemory
 from driftbandit.policies.auto import AutoDOMD
 from driftbandit.policies.base import Floats
 from driftbandit.policies.domd import DOMD
@@ -31,7 +31,7 @@ def grown_policy(policy: RowPolicy, problem: Problem) -> Any:
     old = policy.problem
     if not isinstance(policy, (DOMD, AutoDOMD)):
         raise ValueError(f"{policy.name} cannot grow: use DOMD or AutoDOMD")
-    if problem.dim < old.dim or problem.context_norm < old.context_norm:
+    if problem.dim <= old.dim or problem.context_norm < old.context_norm:
         raise ValueError(
             f"a learner can only grow: from dim={old.dim} and context_norm={old.context_norm:g}, "
             f"not to {problem.dim} and {problem.context_norm:g}"
@@ -55,23 +55,23 @@ def grown_rows(policy: RowPolicy, larger: RowPolicy, rows: Floats) -> Floats:
             f"rows of {policy.name} have {policy.row_size} numbers and become rows of the same "
             f"policy, got shape {rows.shape} and {larger.name}"
         )
-    old, new = policy.view(rows)._asdict(), larger.init(len(rows))._asdict()
-    for name, array in old.items():
-        new[name][tuple(slice(n) for n in array.shape)] = array
+    old, new = policy.view(rows), larger.init(len(rows))  # new coordinates: 0, and lambda
+    for before, after in zip(old, new):
+        after[tuple(slice(n) for n in before.shape)] = before
     if isinstance(policy, AutoDOMD):
         _pool_new(new, policy.problem.dim, policy.pool == "mixture")
     else:
-        new["floor"][:] = np.minimum(old["floor"], larger.fresh[2])
-    return packed(new, larger.fields, len(rows))
+        new.floor[:] = np.minimum(old.floor, larger.fresh[FLOOR])
+    return larger.rows(new)
 
 
-def _pool_new(new: dict[str, Any], d: int, mixture: bool) -> None:
+def _pool_new(memory: AutoMemory, d: int, mixture: bool) -> None:
     """The pooled H and its floor, where new coordinates are known to none of the learners."""
-    weights = new["weights"]
+    weights = memory.weights
     if not mixture:
         weights = np.eye(weights.shape[1])[np.argmax(weights, axis=1)]
     weights = np.where(weights >= TOO_LITTLE, weights, 0.0)
-    variance = (weights / new["kept"] * new["Ps"][:, :, -1, -1]).sum(axis=1)
-    places = np.arange(d, new["H"].shape[1])
-    new["H"][:, places, places] = (1.0 / variance)[:, None]
-    new["floor"][:] = 1.0 / np.maximum(1.0 / new["floor"], variance)
+    variance = (weights / memory.kept * memory.Ps[:, :, -1, -1]).sum(axis=1)
+    places = np.arange(d, memory.H.shape[1])
+    memory.H[:, places, places] = (1.0 / variance)[:, None]
+    memory.floor[:] = 1.0 / np.maximum(1.0 / memory.floor, variance)
