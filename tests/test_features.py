@@ -487,6 +487,7 @@ def test_a_problem_follows():
         ({"age": 10**400}, [{}], "'age' must be a number, got 1000"),
         ({"age": 1j}, [{}], "'age' must be a number"),
         ({"age": [1, 2]}, [{}], "'age' must be a number"),
+        ({"age": np.eye(2)}, [{}], "'age' must be a number"),
         ({"age": {}}, [{}], "'age' must be a number"),
         ({"country": ["NL"]}, [{}], "'country' must be text or a whole number"),
         ({"country": {}}, [{}], "'country' must be text or a whole number"),
@@ -500,8 +501,9 @@ def test_a_problem_follows():
         ({}, {"price": 3}, "an arm must be a mapping"),
         ([("age", 3)], [{}], "the context must be a mapping"),
         (None, [{}], "the context must be a mapping"),
-        ({}, "price", "arms must be a frame"),
-        ({}, None, "arms must be a frame"),
+        ({}, "price", "arms .* must be a frame"),
+        ({}, None, "arms .* must be a frame"),
+        ({}, np.zeros((2, 2)), "arms .* must be a frame"),
         ({}, pl.LazyFrame({"price": [3]}), "in memory"),
         ({}, pl.DataFrame({"prize": [3]}), "did you mean 'price'"),
         ({}, pl.DataFrame({"price": ["3"]}), "'price' must be a number"),
@@ -510,8 +512,9 @@ def test_a_problem_follows():
 )
 def test_bad_values_are_refused_in_the_name_of_their_column(context, arms, words):
     with pytest.raises(ValueError, match=words) as error:
-        SHOP.encode(context, arms)
+        SHOP.encode(context, arms, counts := Counter())
     assert "\n" not in str(error.value)
+    assert counts == {}  # nothing has changed
 
 
 @pytest.mark.parametrize(
@@ -524,6 +527,7 @@ def test_bad_values_are_refused_in_the_name_of_their_column(context, arms, words
         (Vector(3), ["1", "2", "3"], "'x' must be 3 finite numbers"),
         (Vector(3), [1, [2], 3], "'x' must be 3 finite numbers"),
         (Vector(3), "abc", "'x' must be 3 finite numbers"),
+        (Vector(3), [True, False, True], "'x' must be 3 finite numbers"),
         (Vector(3), 7, "'x' must be 3 finite numbers"),
         (Vector(3, required=True), None, "'x' is missing"),
         (Flag(), 2, "'x' must be True or False"),
@@ -602,6 +606,25 @@ def features_of(**options):
     return Features(context={"c": Flag()}, arm={"a": Flag()}, **options)
 
 
+def test_a_flag_is_not_blamed_for_a_number_that_is_too_large():
+    features = Features(arm={"a": Flag(), "b": Number(0, 1)})
+    with pytest.raises(ValueError, match="'b' must be a number"):
+        features.encode({}, [{"a": True, "b": 10**400}])
+
+
+def test_vectors_that_are_very_long_or_very_short_are_scaled_too():
+    features = Features(arm={"v": Vector(2)})
+    X = features.encode({}, [{"v": [3.0, 4.0]}])
+    for size in (1e-320, 1e-300, 1e300):
+        assert np.allclose(features.encode({}, [{"v": [3.0 * size, 4.0 * size]}]), X, rtol=1e-3)
+    assert features.encode({}, [{"v": [0, 0]}])[0, 1:].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_frame_without_rows_gives_none():
+    frame = pl.DataFrame(lines())
+    assert log_features(None).encode_frame(frame.head(0)).shape == (0, 64)
+
+
 def test_theta_must_fit():
     with pytest.raises(ValueError, match=r"shape \(60,\)"):
         SHOP.contributions({}, {}, np.zeros(3))
@@ -653,6 +676,9 @@ def test_a_proposal_says_why():
             "empty": [None] * n,
             "when": [None] * (n - 1) + [__import__("datetime").datetime(2024, 1, 1)],
             "embedding": rng.standard_normal((n, 3)).tolist(),
+            "tags": [["new"]] * n,
+            "ragged": [[1.0] * (1 + k % 2) for k in range(n)],
+            "far": np.linspace(0, 1e200, n),
             "price": rng.uniform(0, 80, n),
         }
     )
@@ -670,7 +696,7 @@ def test_a_proposal_says_why():
     assert c["month"] == Number(1, 13, cyclic=True)
     assert c["mobile"] == c["vip"] == Flag()
     assert c["user_id"] == Category(size=16)
-    assert not {"same", "empty", "when"} & set(features.columns)
+    assert not {"same", "empty", "when", "tags", "ragged", "far"} & set(features.columns)
     assert len(said) == len(frame.columns)
     assert "same: left out, because it never changes" in said
     assert features.encode_frame(frame.select(features.columns)).shape == (n, 64)

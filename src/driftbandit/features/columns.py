@@ -47,15 +47,18 @@ class Frame:
     """A frame, through narwhals."""
 
     def __init__(self, what: str, frame: Any, names: frozenset[str] | None = None) -> None:
+        complaint = (
+            f"{what} must be a frame of pandas, Polars or Arrow, in memory and with different "
+            f"names for all columns, got {show(type(frame).__name__)}"
+        )
+        if not hasattr(type(frame), "columns"):
+            raise ValueError(complaint)
         self._narwhals = _narwhals()
         try:
             self._frame = self._narwhals.from_native(frame, eager_only=True)
             self.names = list(self._frame.columns)
-        except Exception as error:  # narwhals has a type of its own for every complaint
-            raise ValueError(
-                f"{what} must be a frame of pandas, Polars or Arrow, in memory and with different "
-                f"names for all columns, got {show(type(frame).__name__)}: {error}"
-            ) from None
+        except Exception:  # narwhals has a type of its own for every complaint
+            raise ValueError(complaint) from None
         self._columns = frozenset(self.names)
         if names is not None and not names.issuperset(self.names):
             refuse_unknown(what, self.names, names)

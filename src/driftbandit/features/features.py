@@ -18,7 +18,7 @@ from driftbandit.features import check
 from driftbandit.features.columns import Columns, Frame, Mappings
 from driftbandit.features.declarations import Feature
 from driftbandit.features.fold import stable
-from driftbandit.features.parts import Counts
+from driftbandit.features.parts import Counts, count
 from driftbandit.features.plan import Plan, log
 from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
@@ -123,8 +123,7 @@ class Features(Recipe):
         are missing, unknown or clipped are added to `counts`, a Counter for example, under
         (column, "missing"), (column, "unknown") and (column, "clipped").
         """
-        side = self.plan.context.encode(self._context(context), counts)
-        return self.plan.rows(side, self.plan.arm.encode(self._arms(arms), counts))
+        return self._rows(self._context(context), self._arms(arms), counts)
 
     def encode_pairs(
         self,
@@ -141,16 +140,23 @@ class Features(Recipe):
                 f"{validate.show(contexts)}"
             )
         own = Mappings("a context", contexts, self.plan.context.names)
-        side = self.plan.context.encode(own, counts)
-        return self.plan.rows(side, self.plan.arm.encode(columns, counts))
+        return self._rows(own, columns, counts)
 
     def encode_frame(self, frame: Any, counts: Counts | None = None) -> Floats:
         """A row for every line of a frame that has a context and an arm, (N, size): the same
         numbers as `encode` line by line."""
         names = self.plan.context.names | self.plan.arm.names
-        columns = Frame("the frame", frame, names)
-        sides = (side.encode(columns, counts) for side in (self.plan.context, self.plan.arm))
-        return self.plan.rows(*sides)
+        columns = Frame("it", frame, names)
+        return self._rows(columns, columns, counts)
+
+    def _rows(self, context: Columns, arms: Columns, counts: Counts | None) -> Floats:
+        """Encode both sides; `counts` changes only if nothing is refused."""
+        found: Counts | None = None if counts is None else {}
+        left = self.plan.context.encode(context, found)
+        right = self.plan.arm.encode(arms, found)
+        for (name, what), n in (found or {}).items():
+            count(counts, name, what, n)
+        return self.plan.rows(left, right)
 
     def contributions(
         self, context: Mapping[str, Any], arm: Mapping[str, Any], theta: ArrayLike
@@ -172,9 +178,11 @@ class Features(Recipe):
     def _arms(self, arms: Any) -> Columns:
         if isinstance(arms, Mapping):
             arms = list(arms.values())
-        what, names = "an arm", self.plan.arm.names
-        listed = isinstance(arms, (list, tuple))
-        columns = Mappings(what, arms, names) if listed else Frame("arms", arms, names)
+        names = self.plan.arm.names
+        if not isinstance(arms, (list, tuple)):
+            columns: Columns = Frame("arms that are no list of mappings", arms, names)
+        else:
+            columns = Mappings("an arm", arms, names)
         if columns.size == 0:
             raise ValueError("there is no arm to encode: pass at least one")
         return columns

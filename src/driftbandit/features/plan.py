@@ -11,7 +11,7 @@ import logging
 import math
 from collections import Counter
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -142,8 +142,8 @@ class Plan:
     def _sums(self, at: Ints, amount: Floats) -> Floats:
         n = at.shape[2]
         at += np.arange(0, n * self.size, self.size)
-        sums: Any = np.bincount(at.ravel(), amount.ravel(), n * self.size)
-        return sums.reshape(n, self.size)
+        sums = np.bincount(at.ravel(), amount.ravel(), n * self.size)
+        return np.asarray(sums, dtype=np.float64).reshape(n, self.size)
 
     def _shortened(self, X: Floats) -> Floats:
         """Terms that are folded together may add up: rows longer than 1 are scaled to 1."""

@@ -66,7 +66,7 @@ def _column(name: str, column: list[Any]) -> Proposal:
     if all(issubclass(kind, (list, tuple, np.ndarray)) for kind in kinds):
         return _vector(given)
     numbers = np.array([validate.real(each) for each in given])
-    if not np.isfinite(numbers).all():
+    if not (np.abs(numbers) <= validate.LARGEST).all():  # NaN fails
         return None, f"because {validate.show(given[0])} is no number, text, flag or vector"
     return _number(name.lower(), numbers)
 
@@ -86,12 +86,14 @@ def _vector(given: list[Any]) -> Proposal:
     sizes = {len(each) for each in given}
     if len(sizes) > 1 or 0 in sizes:
         return None, f"because its lists have {len(sizes)} different lengths"
+    if np.array(given[0]).dtype.kind not in "iuf":
+        return None, "because its lists hold no numbers"
     return Vector(sizes.pop()), "because it is a list of numbers"
 
 
 def _number(name: str, numbers: Any) -> Proposal:
     different = np.unique(numbers)
-    if different.size == 1:
+    if different[-1] - different[0] < validate.SMALLEST:
         return None, "because it never changes"
     if (name == "id" or name.endswith("_id")) and (numbers == np.floor(numbers)).all():
         return _category(Counter(numbers.astype(np.int64).tolist()))

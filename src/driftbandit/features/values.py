@@ -59,7 +59,8 @@ def text(name: str, value: Any) -> str:
 
 
 def refuse(name: str, value: Any, expected: str, remedy: str) -> NoReturn:
-    raise ValueError(f"{name!r} must be {expected}, got {validate.show(value)}: {remedy}")
+    got = " ".join(validate.show(value).split())  # arrays take several lines
+    raise ValueError(f"{name!r} must be {expected}, got {got}: {remedy}")
 
 
 def refuse_missing(name: str) -> NoReturn:
