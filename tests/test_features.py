@@ -388,6 +388,14 @@ def test_what_is_odd_is_counted_and_nothing_else_is():
     assert all(type(n) is int for n in counts.values())
 
 
+def test_counts_are_a_mapping():
+    counts = {("age", "missing"): 2}
+    SHOP.encode({}, [{}], counts)
+    assert counts["age", "missing"] == 3
+    with pytest.raises(ValueError, match="must be a Counter"):
+        SHOP.encode({}, [{}], 3)
+
+
 def test_missing_has_many_spellings():
     X = SHOP.encode({}, [{}])
     for gone in (None, math.nan, np.nan, pd.NA, pd.NaT, np.float32("nan")):
@@ -723,3 +731,13 @@ def test_a_proposal_from_outliers_and_zeros():
     features = Features.from_sample(pl.DataFrame({"age": age, "views": views}), arm=["views"])
     assert features.context["age"].high < 100
     assert features.arm["views"].log
+
+
+def test_declaring_and_encoding_load_neither_compilers_nor_frames():
+    code = (
+        "from driftbandit import Features, Flag; import sys; "
+        "Features(arm={'a': Flag()}).encode({}, [{}]); "
+        "print({'numba', 'narwhals', 'pandas', 'polars', 'scipy'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

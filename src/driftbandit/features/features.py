@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -146,11 +146,13 @@ class Features(Recipe):
         """A row for every line of a frame that has a context and an arm, (N, size): the same
         numbers as `encode` line by line."""
         names = self.plan.context.names | self.plan.arm.names
-        columns = Frame("it", frame, names)
+        columns = Frame("what encode_frame takes", frame, names)
         return self._rows(columns, columns, counts)
 
     def _rows(self, context: Columns, arms: Columns, counts: Counts | None) -> Floats:
         """Encode both sides; `counts` changes only if nothing is refused."""
+        if not (counts is None or isinstance(counts, MutableMapping)):
+            raise ValueError(f"counts must be a Counter or a dict, got {validate.show(counts)}")
         found: Counts | None = None if counts is None else {}
         left = self.plan.context.encode(context, found)
         right = self.plan.arm.encode(arms, found)
