@@ -3,8 +3,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench bench-roads bench-fleet bench-rivals bench-runtime bench-lab bench-worlds bench-peers bench-guard docs \
-  reproduce dist clean
+.PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-rivals bench-runtime \
+  bench-worlds bench-lab bench-peers bench-guard docs dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -30,6 +30,9 @@ bench-roads: $(VENV)/.test    ## first use, real dimensions, every kind of call,
 
 bench-fleet: $(VENV)/.test    ## a learner-round in a batch next to C, a million learners
 	$(BIN)/python -m benchmarks.fleet
+
+bench-features: $(VENV)/.test   ## raw values to contexts
+	$(BIN)/python -m benchmarks.features
 
 bench-rivals: $(VENV)/.test   ## what the rivals cost, and how it grows
 	$(BIN)/python -m benchmarks.rivals

@@ -20,6 +20,11 @@ from .families import Binomial as Binomial
 from .families import Family as Family
 from .families import Gaussian as Gaussian
 from .families import Poisson as Poisson
+from .features import Category as Category
+from .features import Features as Features
+from .features import Flag as Flag
+from .features import Number as Number
+from .features import Vector as Vector
 from .fleet import Fleet as Fleet
 from .policies.auto import AutoDOMD as AutoDOMD
 from .policies.auto import Explanation as Explanation
