@@ -1,3 +1,4 @@
+from . import datasets as datasets
 from . import theory as theory
 from .armset import ArmSet as ArmSet
 from .bandit import Bandit as Bandit
@@ -13,7 +14,9 @@ from .environments import Jumps as Jumps
 from .environments import OneCoordinate as OneCoordinate
 from .environments import RandomWalk as RandomWalk
 from .environments import SignFlip as SignFlip
+from .environments import Simulated as Simulated
 from .environments import Stationary as Stationary
+from .environments import Stream as Stream
 from .environments import Switching as Switching
 from .families import Bernoulli as Bernoulli
 from .families import Binomial as Binomial

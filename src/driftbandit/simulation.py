@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit import files, validate
-from driftbandit.environments import Environment
+from driftbandit.environments import Environment, Simulated
 from driftbandit.environments.tapes import POLICY, tape
 from driftbandit.policies import Policy
 from driftbandit.progress import rounds_bar
@@ -129,7 +129,7 @@ class Run:
         """Raise ValueError if the parts do not belong together."""
         if not isinstance(self.policy, Policy) or not isinstance(self.environment, Environment):
             raise ValueError("its policy or environment is none")
-        if self.policy.problem.dim != self.environment.dim:
+        if self.policy.problem.dim != self.environment.problem.dim:
             raise ValueError("its policy and environment differ in dimension")
         n, T = len(self.seeds), self.environment.horizon
         shapes = {"regret": (n, T), "choices": (n, T), "rewards": (n, T)}
@@ -165,18 +165,29 @@ def simulate(
     if not isinstance(environment, Environment):
         raise ValueError(f"environment must be one such as Circle(), got {show(environment)}")
     seeds = _seeds(seeds)
-    if policy.problem.dim != environment.dim:
-        raise ValueError(
-            f"the policy works in dimension {policy.problem.dim}, the environment in "
-            f"{environment.dim}: build the policy with problem=environment.problem"
-        )
-    if policy.problem.family != environment.family:
-        raise ValueError(
-            f"the policy expects {policy.problem.family!r} rewards, the environment gives "
-            f"{environment.family!r}: build the policy with problem=environment.problem"
-        )
+    _check_pair(policy, environment)
     with rounds_bar(policy.name, environment.horizon, progress) as advance:
         return _play(policy, environment, seeds, advance, watch)
+
+
+def _check_pair(policy: Policy, environment: Environment) -> None:
+    """Raise ValueError if this policy cannot play in this environment."""
+    ours, theirs = policy.problem, environment.problem
+    if ours.dim != theirs.dim:
+        raise ValueError(
+            f"the policy works in dimension {ours.dim}, the environment in {theirs.dim}: build "
+            "the policy with problem=environment.problem"
+        )
+    if ours.family != theirs.family:
+        raise ValueError(
+            f"the policy expects {ours.family!r} rewards, the environment gives "
+            f"{theirs.family!r}: build the policy with problem=environment.problem"
+        )
+    if policy.clairvoyant and not isinstance(environment, Simulated):
+        raise ValueError(
+            f"{policy.name} must be told the true parameters, which nobody knows for "
+            f"{environment.name}: play it in simulated worlds only"
+        )
 
 
 def _seeds(seeds: Any) -> tuple[int, ...]:
@@ -201,17 +212,15 @@ def _play(
     advance: Callable[[int], None],
     watch: Callable[[int, Any, Floats], None] | None,
 ) -> Run:
-    n, T, family = len(seeds), environment.horizon, environment.family
+    n, T = len(seeds), environment.horizon
     regret, rewards = np.empty((n, T)), np.empty((n, T))
     choices, times = np.empty((n, T), dtype=np.int32), np.empty((2, T))
     memory, rows = policy.init(n), np.arange(n)
     tapes = [tape(seed, POLICY) for seed in seeds]
     t = 0
     for block in environment.blocks(seeds, _rounds_at_once(environment, n)):
-        natural = np.matmul(block.arms, block.theta[..., None])[..., 0]  # x'theta of every arm
-        best = family.mu(natural.max(axis=2))
-        noises = _noise(tapes, len(block.luck), policy.noise_size)
-        for arms, theta, luck, z, top, noise in zip(*block, natural, best, noises):
+        noises = _noise(tapes, len(block), policy.noise_size)
+        for k, (arms, theta, noise) in enumerate(zip(block.arms, block.theta, noises)):
             if policy.clairvoyant:
                 policy.reveal(memory, theta)  # type: ignore[attr-defined]
             if watch is not None:
@@ -219,21 +228,19 @@ def _play(
             tic = perf_counter_ns()
             choice = policy.choose(memory, arms, noise)
             toc = perf_counter_ns()
-            x, played = arms[rows, choice], z[rows, choice]
-            reward = family.draw(played, luck)
+            x, (reward, regret[:, t]) = arms[rows, choice], block.play(k, choice)
             tac = perf_counter_ns()
             memory = policy.update(memory, x, reward, noise)
             times[:, t] = toc - tic, perf_counter_ns() - tac
-            regret[:, t] = top - family.mu(played)
             choices[:, t], rewards[:, t] = choice, reward
             t += 1
-        advance(len(block.luck))
+        advance(len(block))
     times /= n
     return Run(policy, environment, seeds, regret, choices, rewards, times[0], times[1])
 
 
 def _rounds_at_once(environment: Environment, n: int) -> int:
-    row = environment.arms.stream(0, environment.dim)(1).nbytes * n
+    row = 8 * environment.n_arms * environment.problem.dim * n
     return max(1, min(environment.horizon, BLOCK_BYTES // row))
 
 
