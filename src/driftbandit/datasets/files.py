@@ -8,7 +8,7 @@ import hashlib
 import io
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,38 +34,43 @@ class Source:
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a CSV file, as text."""
+    """A CSV file, as text."""
 
-    columns: dict[str, list[str]]
+    header: list[str]
+    rows: list[list[str]]
     origin: str
     checksum: str  # SHA-256 of the CSV file itself, compressed or not
 
     def __getitem__(self, name: str) -> list[str]:
-        if name not in self.columns:
+        """A column."""
+        if name not in self.header:
             raise ValueError(
-                f"{self.origin} has no column {name!r}, only {', '.join(self.columns)}: "
+                f"{self.origin} has no column {name!r}, only {', '.join(self.header)}: "
                 "pass the file that the documentation of driftbandit.datasets names"
             )
-        return self.columns[name]
+        place = self.header.index(name)
+        return [row[place] for row in self.rows]
 
     def numbers(self, names: Sequence[str]) -> list[NDArray[np.float64]]:
         """Some columns as numbers."""
+        columns = [self[name] for name in names]
         try:
-            return [np.array(self[name], dtype=float) for name in names]
+            return [np.array([float(text) for text in column]) for column in columns]
         except ValueError as error:
-            raise ValueError(f"{self.origin}: {error}") from None
+            raise ValueError(f"{self.origin}: {error}; clean the file, or fetch it again") from None
 
-    def rows(self, kept: Sequence[int]) -> Table:
-        """The table with these rows only."""
-        columns = {name: [column[k] for k in kept] for name, column in self.columns.items()}
-        return replace(self, columns=columns)
+    def where(self, kept: Callable[[str], bool], name: str) -> Table:
+        """The rows in which a column passes a test."""
+        rows = [row for row, text in zip(self.rows, self[name]) if kept(text)]
+        return replace(self, rows=rows)
 
 
 def read(source: Source, path: str | os.PathLike[str] | None = None) -> Table:
     """The table of a source, from the nearest place that has it."""
     found = _local(source, path) or _packaged(source) or _downloaded(source)
     content = _unpacked(found, source.member)
-    return Table(_columns(content, found.name), found.name, hashlib.sha256(content).hexdigest())
+    header, *rows = _parsed(content, found.name)
+    return Table(header, rows, found.name, hashlib.sha256(content).hexdigest())
 
 
 def _local(source: Source, path: str | os.PathLike[str] | None) -> Path | None:
@@ -126,11 +131,11 @@ def _unpacked(path: Path, member: str) -> bytes:
         raise ValueError(f"{path} cannot be read ({error}): fetch it again") from None
 
 
-def _columns(content: bytes, origin: str) -> dict[str, list[str]]:
+def _parsed(content: bytes, origin: str) -> list[list[str]]:
     try:
-        header, *rows = csv.reader(io.StringIO(content.decode()))
-    except ValueError:
-        raise ValueError(f"{origin} is no CSV file: fetch it again") from None
-    if not rows or any(len(row) != len(header) for row in rows):
-        raise ValueError(f"{origin} is cut off or no CSV file: fetch it again")
-    return {name: list(column) for name, column in zip(header, zip(*rows))}
+        lines = list(csv.reader(io.StringIO(content.decode(), newline="")))
+    except (ValueError, csv.Error):
+        lines = []
+    if len(lines) < 2 or len({len(line) for line in lines}) > 1:
+        raise ValueError(f"{origin} is cut off, or no CSV file: fetch it again")
+    return lines

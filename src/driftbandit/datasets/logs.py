@@ -114,12 +114,12 @@ def _table(path: Path) -> Table:
 
 
 def _arrays(name: str, rows: Table, items: Table) -> Log:
-    users = [column for column in rows.columns if column.startswith("user_feature")]
-    affinities = [column for column in rows.columns if column.startswith("user-item_affinity")]
+    users = [column for column in rows.header if column.startswith("user_feature")]
+    affinities = [column for column in rows.header if column.startswith("user-item_affinity")]
     item, place, click, pscore = rows.numbers(["item_id", "position", "click", "propensity_score"])
     order = np.argsort(np.array(rows["timestamp"]), kind="stable")
     context, features = _levels(rows, users)
-    kinds = [column for column in items.columns if column.startswith("item_feature")]
+    kinds = [column for column in items.header if column.startswith("item_feature")]
     return Log(
         name=name,
         context=context[order],

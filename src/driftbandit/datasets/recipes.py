@@ -39,7 +39,7 @@ class Raw(NamedTuple):
 
 def elec2(table: Table) -> Raw:
     """Will the price be above its mean of 24 hours (arm 1) or not (arm 0)?"""
-    unnamed = "feat_1" in table.columns  # as some copies are
+    unnamed = "feat_1" in table.header  # as some copies are
     columns = [f"feat_{k}" for k in (1, 3, 4, 5, 6)] if unnamed else list(ELEC2)
     period, *rest = table.numbers(columns)
     (label,) = table.numbers(["target" if unnamed else "class"])
@@ -54,8 +54,8 @@ def weather(table: Table) -> Raw:
 
 
 def bike(table: Table) -> Raw:
-    """Low, middle or high demand (thirds of the file)? Padded hours without weather are left out."""
-    table = table.rows([k for k, text in enumerate(table["temp"]) if text not in MISSING])
+    """Low, middle or high demand (thirds of the file)? Hours without weather are left out."""
+    table = table.where(lambda text: text not in MISSING, "temp")
     hour, month, work, count = table.numbers(["hr", "mnth", "workingday", "cnt"])
     daily, names = np.array(_waves(hour / 24.0, 2)), _wave_names("hour", 2)
     columns = [*daily, work, *(work * daily), *table.numbers(BIKE), *_waves(month / 12.0, 1)]
@@ -67,8 +67,8 @@ def bike(table: Table) -> Raw:
 
 
 def flights(table: Table) -> Raw:
-    """Which of ten flights of a day to a city, evenly spaced in its timetable, is on time?"""
-    rows = _timetables(table)
+    """Which of ten flights of a day to a city arrives on time? A cancelled one does not."""
+    rows = _tens(table)
     carrier, origin = np.array(table["carrier"]), np.array(table["origin"])
     hour, minute, month, day = table.numbers(["hour", "minute", "month", "day"])
     columns = [*(carrier == name for name in CARRIERS), *(origin == name for name in ORIGINS)]
@@ -80,17 +80,16 @@ def flights(table: Table) -> Raw:
     return Raw(features, names, (delay <= 0)[rows].astype(float), np.array(dates, "datetime64[D]"))
 
 
-def _timetables(table: Table) -> NDArray[np.int64]:
-    """Rows of ten flights to a city for every day that has as many, (R, 10)."""
-    month, day, departure = table.numbers(["month", "day", "sched_dep_time"])
+def _tens(table: Table) -> NDArray[np.int64]:
+    """Flights of a day to a city, dealt at random into tens; what is left over is not played."""
+    month, day = table.numbers(["month", "day"])
     date, (_, city) = 31 * month + day, np.unique(table["dest"], return_inverse=True)
-    order = np.lexsort((departure, city, date))
+    deal = np.random.default_rng(0).permutation(len(date))
+    order = np.lexsort((deal, city, date))
     changes = (np.diff(date[order]) != 0) | (np.diff(city[order]) != 0)
     groups = np.split(order, np.flatnonzero(changes) + 1)
-    spots = np.linspace(0.0, 1.0, FLIGHTS)
-    return np.array(
-        [g[np.rint(spots * (len(g) - 1)).astype(int)] for g in groups if len(g) >= FLIGHTS]
-    )
+    whole = [group[: len(group) // FLIGHTS * FLIGHTS] for group in groups]
+    return np.concatenate(whole).reshape(-1, FLIGHTS)
 
 
 def _waves(share: Floats, harmonics: int) -> list[Floats]:

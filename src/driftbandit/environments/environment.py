@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit import validate
-from driftbandit.families import Family
 from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
 
@@ -37,8 +36,8 @@ class Block:
 class Environment(Recipe):
     """Base of every world: `Simulated` ones, whose true parameters are known, and `Stream`s.
 
-    A subclass says its `dim`, `family` and `n_arms`, what a policy may know (`problem`), and
-    plays out its rounds in `blocks`.
+    A subclass says how many arms a round has (`n_arms`), what a policy may know (`problem`), and
+    lays out its rounds in `blocks`.
     """
 
     horizon: int = 5000
