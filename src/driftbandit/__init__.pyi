@@ -5,6 +5,7 @@ from .bandit import Bandit as Bandit
 from .bandit import Prediction as Prediction
 from .environments import Bursts as Bursts
 from .environments import Circle as Circle
+from .environments import Delay as Delay
 from .environments import Environment as Environment
 from .environments import Fading as Fading
 from .environments import FixedArms as FixedArms

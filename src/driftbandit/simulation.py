@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from driftbandit import files, validate
 from driftbandit.environments import Environment, Simulated
+from driftbandit.environments.delay import Mail
 from driftbandit.environments.tapes import POLICY, tape
 from driftbandit.policies import Policy
 from driftbandit.progress import rounds_bar
@@ -148,7 +149,7 @@ def simulate(
     progress: bool | Callable[[int], None] = False,
     watch: Callable[[int, Any, Floats], None] | None = None,
 ) -> Run:
-    """Play `policy` in `environment` once per seed, all seeds side by side.
+    """Play `policy` in `environment` once per seed; all seeds side by side, if rewards are prompt.
 
     The result of a seed does not depend on which other seeds run with it. `progress=True` shows
     a bar on a terminal; a function is called with the number of rounds just finished. `watch` is
@@ -166,8 +167,11 @@ def simulate(
         raise ValueError(f"environment must be one such as Circle(), got {show(environment)}")
     seeds = _seeds(seeds)
     _check_pair(policy, environment)
-    with rounds_bar(policy.name, environment.horizon, progress) as advance:
-        return _play(policy, environment, seeds, advance, watch)
+    groups = environment.together(seeds)
+    if watch is not None and len(groups) > 1:
+        raise ValueError("where rewards are late, watch sees one seed: play each seed alone")
+    with rounds_bar(policy.name, environment.horizon * len(groups), progress) as advance:
+        return _joined([_play(policy, environment, group, advance, watch) for group in groups])
 
 
 def _check_pair(policy: Policy, environment: Environment) -> None:
@@ -208,7 +212,7 @@ def _seeds(seeds: Any) -> tuple[int, ...]:
 def _play(
     policy: Policy,
     environment: Environment,
-    seeds: tuple[int, ...],
+    seeds: Sequence[int],
     advance: Callable[[int], None],
     watch: Callable[[int, Any, Floats], None] | None,
 ) -> Run:
@@ -217,6 +221,7 @@ def _play(
     choices, times = np.empty((n, T), dtype=np.int32), np.empty((2, T))
     memory, rows = policy.init(n), np.arange(n)
     tapes = [tape(seed, POLICY) for seed in seeds]
+    waits, mail = _waits(environment, seeds), Mail[tuple[Floats, Floats, Floats]]()
     t = 0
     for block in environment.blocks(seeds, _rounds_at_once(environment, n)):
         noises = _noise(tapes, len(block), policy.noise_size)
@@ -229,14 +234,42 @@ def _play(
             choice = policy.choose(memory, arms, noise)
             toc = perf_counter_ns()
             x, (reward, regret[:, t]) = arms[rows, choice], block.play(k, choice)
+            arrived = mail.exchange(t, waits(t, reward), (x, reward, noise))
             tac = perf_counter_ns()
-            memory = policy.update(memory, x, reward, noise)
+            for news in arrived:
+                memory = policy.update(memory, *news)
             times[:, t] = toc - tic, perf_counter_ns() - tac
             choices[:, t], rewards[:, t] = choice, reward
             t += 1
         advance(len(block))
     times /= n
-    return Run(policy, environment, seeds, regret, choices, rewards, times[0], times[1])
+    return Run(policy, environment, tuple(seeds), regret, choices, rewards, times[0], times[1])
+
+
+def _waits(environment: Environment, seeds: Sequence[int]) -> Callable[[int, Floats], int]:
+    """How many rounds the reward of round t waits; of a group, if it waits not at all."""
+    delay = environment.delay
+    if delay is None:
+        return lambda t, reward: 0
+    (seed,) = seeds
+    lucks = delay.lucks(seed, environment.horizon)
+    return lambda t, reward: delay.wait(float(reward[0]), lucks[t])
+
+
+def _joined(runs: list[Run]) -> Run:
+    """One run of the seeds of several; times are means over seeds."""
+    if len(runs) == 1:
+        return runs[0]
+    arrays = {
+        name: np.concatenate([getattr(run, name) for run in runs])
+        for name in ("regret", "choices", "rewards")
+    }
+    times = {
+        name: np.mean([getattr(run, name) for run in runs], axis=0)
+        for name in ("choose_ns", "update_ns")
+    }
+    seeds = tuple(seed for run in runs for seed in run.seeds)
+    return Run(runs[0].policy, runs[0].environment, seeds, **arrays, **times)
 
 
 def _rounds_at_once(environment: Environment, n: int) -> int:

@@ -4,6 +4,7 @@ Every policy that is played on a seed meets the same contexts and the same luck.
 """
 
 from driftbandit.environments.arms import Arms, FixedArms, FreshArms, GivenArms
+from driftbandit.environments.delay import Delay
 from driftbandit.environments.environment import Block, Environment
 from driftbandit.environments.paths import Circle, Jumps, RandomWalk, SignFlip, Stationary
 from driftbandit.environments.regimes import Bursts, Fading, OneCoordinate, Switching
@@ -15,6 +16,7 @@ __all__ = [
     "Block",
     "Bursts",
     "Circle",
+    "Delay",
     "Environment",
     "Fading",
     "FixedArms",

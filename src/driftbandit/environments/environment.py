@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit import validate
+from driftbandit.environments.delay import Delay
 from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
 
@@ -37,13 +38,18 @@ class Environment(Recipe):
     """Base of every world: `Simulated` ones, whose true parameters are known, and `Stream`s.
 
     A subclass says how many arms a round has (`n_arms`), what a policy may know (`problem`), and
-    lays out its rounds in `blocks`.
+    lays out its rounds in `blocks`. Every world takes `delay=Delay(...)`: rewards come late.
     """
 
     horizon: int = 5000
+    delay: Delay | None = None
 
     def __post_init__(self) -> None:
         self._set(horizon=validate.count("horizon", self.horizon, "number of rounds T"))
+        if self.delay is not None and not isinstance(self.delay, Delay):
+            raise ValueError(
+                f"delay must be one such as Delay(mean=5), got {validate.show(self.delay)}"
+            )
 
     @property
     def name(self) -> str:
@@ -58,6 +64,11 @@ class Environment(Recipe):
     def problem(self) -> Problem:
         """What a policy may know beforehand."""
         raise NotImplementedError(f"{type(self).__name__} must say its problem")
+
+    def together(self, seeds: Sequence[int]) -> list[Sequence[int]]:
+        """The seeds in groups that are played side by side: all of them, or each alone where
+        rewards are late, because then seeds do not learn in the same rounds."""
+        return [seeds] if self.delay is None else [[seed] for seed in seeds]
 
     def blocks(self, seeds: Sequence[int], size: int) -> Iterator[Block]:
         """The whole horizon in blocks of at most `size` rounds; the split changes no number."""
