@@ -172,7 +172,7 @@ def _laid_out(environment: Environment, seeds: tuple[int, ...], size: int) -> li
     for block in environment.blocks(seeds, size):
         choices = [np.full(len(seeds), arm) for arm in range(environment.n_arms)]
         played = [[block.play(t, choice) for choice in choices] for t in range(len(block))]
-        parts.append((block.arms, block.theta, np.array(played)))
+        parts.append((block.arms, np.nan_to_num(block.theta), np.array(played)))
     return [np.concatenate(part) for part in zip(*parts)]
 
 
