@@ -13,7 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchmarks import worlds
+from benchmarks import streams_figure, worlds
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
@@ -152,6 +152,8 @@ TABLES = {
     "settings": peer_settings,
     "ratios": peer_ratios,
     "installs": peer_installs,
+    "streams": streams_figure.table,
+    "stream_settings": streams_figure.settings,
     "orders": lambda: (RESULTS / "regret-orders.md").read_text().rstrip(),
     "coverage": lambda: grid("coverage", covered),
     "sensitivity": lambda: grid("sensitivity", mean),

@@ -20,6 +20,7 @@ class Rounds:
     """A stream of rounds in order of time."""
 
     name: str
+    start: int  # the first round, counted from the beginning of the file
     arms: Floats  # (T, N, d)
     rewards: Floats  # (T, N)         what each arm would have given
     times: NDArray[Any] | None  # (T,)  datetime64

@@ -114,6 +114,7 @@ def _rounds(name: str, start: int, path: str | None, folder: str | None) -> Roun
         features = tuple(f"{each} of arm {k}" for k in range(classes) for each in features)
     return Rounds(
         name=name,
+        start=start,
         arms=arms,
         rewards=raw.rewards[start:].copy(),
         times=None if raw.times is None else raw.times[start:],
