@@ -3,8 +3,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench bench-roads bench-fleet bench-rivals bench-lab bench-worlds bench-peers bench-guard docs \
-  reproduce dist clean
+.PHONY: demo test lint bench bench-roads bench-fleet bench-rivals bench-lab bench-worlds bench-peers bench-streams \
+  bench-guard docs reproduce dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -46,6 +46,9 @@ bench-lab: $(VENV)/.test  ## the lab at full size: reproduce, resume, a report o
 bench-peers: $(VENV)/.test   ## next to what people use today, each in an environment of its own
 	$(BIN)/python -m benchmarks.peers
 	$(BIN)/python -m benchmarks.readme
+
+bench-streams: $(VENV)/.test   ## real data: everybody tuned on the window before, fills docs/streams.md
+	$(BIN)/python -m benchmarks.streams
 
 bench-guard: $(VENV)/.test   ## fails when a speed ratio slips by more than 20 %
 	$(BIN)/python -m benchmarks.guard

@@ -154,6 +154,7 @@ TABLES = {
     "installs": peer_installs,
     "streams": streams_figure.table,
     "stream_settings": streams_figure.settings,
+    "late": lambda: grid("late-rewards", regret),
     "orders": lambda: (RESULTS / "regret-orders.md").read_text().rstrip(),
     "coverage": lambda: grid("coverage", covered),
     "sensitivity": lambda: grid("sensitivity", mean),

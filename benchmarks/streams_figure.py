@@ -20,7 +20,7 @@ def columns(lines: list[dict[str, str]]) -> list[tuple[str, str]]:
 
 
 def table(results: Path = RESULTS) -> str:
-    """Mean reward in per cent; in bold what differs from AutoDOMD for certain, and upwards."""
+    """The figure, and mean rewards in per cent; in bold what is certainly above AutoDOMD."""
     from benchmarks.readme import markdown
 
     lines = lines_of(results)
@@ -29,7 +29,7 @@ def table(results: Path = RESULTS) -> str:
     rows = [["learner", *(f"{stream}, {order}" for stream, order in places)]]
     for name in dict.fromkeys(line["contender"] for line in lines):
         rows.append([name, *(_cell(found[(name, *place)]) for place in places)])
-    return markdown(rows)
+    return f"![Mean reward on real streams](results/real-streams.png)\n\n{markdown(rows)}"
 
 
 def _cell(line: dict[str, str]) -> str:

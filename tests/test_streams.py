@@ -1,12 +1,10 @@
 """Streams as environments: rewards on record, windows, replicates."""
 
-import gzip
-
 import numpy as np
 import pytest
 
 import tiny
-from driftbandit import DOMD, AutoDOMD, Delay, Oracle, Run, Stream, Uniform, datasets, simulate
+from driftbandit import DOMD, AutoDOMD, Delay, Oracle, Stream, Uniform, datasets, simulate
 from driftbandit.checks import environment_checks
 from driftbandit.lab import Store, execute, load_results, parse_study
 
@@ -102,29 +100,39 @@ def test_what_is_not_known_of_a_stream_is_said():
     [
         ({"data": "elek"}, "known are elec2"),
         ({"order": "random"}, 'order must be "time" or "shuffled"'),
-        ({"horizon": 181}, "has 200 rounds from start on, but horizon=181 and drop=0.1 need 202"),
         ({"drop": 1.0}, "drop must be below 1"),
-        ({"checksum": "beef"}, "results of different files do not mix"),
+        ({"start": -1}, "start must be"),
     ],
 )
 def test_wrong_options(options, message):
     with pytest.raises(ValueError, match=message):
-        Stream(**({"start": 500, "horizon": 100} | options))
+        Stream(**options)
 
 
-def test_results_name_their_file(folder):
-    world = Stream(data="elec2", start=500, horizon=50)
-    run = simulate(DOMD(problem=world.problem), world, (1,))
-    run.save(folder / "run.npz")
-    assert Run.load(folder / "run.npz").environment == world
-    (folder / "elec.csv").unlink()
-    (folder / "elec.csv.gz").write_bytes(gzip.compress(tiny.elec(690).encode()))
-    datasets.streams._rounds.cache_clear()
-    datasets.streams._raw.cache_clear()
+def test_wrong_data():
+    world = Stream(start=500, horizon=181)
+    with pytest.raises(ValueError, match="has 200 rounds from 500 on, but horizon=181"):
+        simulate(Uniform(problem=world.problem), world, (0,))
+    checksum = datasets.load("elec2", start=500).checksum
+    assert Stream(start=500, horizon=50, checksum=checksum[:8]).rounds
     with pytest.raises(ValueError, match="results of different files do not mix"):
-        Run.load(folder / "run.npz")
-    datasets.streams._rounds.cache_clear()
-    datasets.streams._raw.cache_clear()
+        _ = Stream(start=500, horizon=50, checksum="beef").rounds
+
+
+def test_a_stream_is_described_without_its_data(monkeypatch, tmp_path):
+    """Studies are listed and reports drawn on machines that have no data."""
+    shapes = {name: (w := Stream(data=name)).problem.dim * w.n_arms for name in datasets.names()}
+    monkeypatch.setenv("DRIFTBANDIT_DATA", str(tmp_path / "nothing here"))
+    again = {name: (w := Stream(data=name)).problem.dim * w.n_arms for name in datasets.names()}
+    assert again == shapes
+    world = Stream(data="weather", start=500, horizon=30)
+    assert Stream.from_dict(world.to_dict()) == world
+
+
+@pytest.mark.parametrize("name", datasets.names())
+def test_the_announced_shape_is_that_of_the_data(name):
+    start = 50 if name == "flights" else 500
+    assert datasets.load(name, start=start).arms.shape[1:] == datasets.shape(name)
 
 
 def test_streams_in_a_study(tmp_path):

@@ -7,6 +7,6 @@ installed package, or by download into a cache. Nothing here knows policies or e
 
 from driftbandit.datasets.logs import Log, open_bandit
 from driftbandit.datasets.rounds import Rounds
-from driftbandit.datasets.streams import load, names
+from driftbandit.datasets.streams import load, names, shape
 
-__all__ = ["Log", "Rounds", "load", "names", "open_bandit"]
+__all__ = ["Log", "Rounds", "load", "names", "open_bandit", "shape"]

@@ -16,9 +16,10 @@ MULTIFLOW = "https://raw.githubusercontent.com/scikit-multiflow/streaming-datase
 
 
 class Kind(NamedTuple):
-    """A dataset: how its rows become rounds, its first round, its file."""
+    """A dataset: how its rows become rounds, its arms and dimension, its first round, its file."""
 
     recipe: Callable[[Table], recipes.Raw]
+    shape: tuple[int, int]
     start: int
     source: Source
 
@@ -26,6 +27,7 @@ class Kind(NamedTuple):
 STREAMS = {
     "elec2": Kind(
         recipes.elec2,
+        (2, 18),
         12_424,
         Source(
             files=("elec.csv",),
@@ -36,6 +38,7 @@ STREAMS = {
     ),
     "weather": Kind(
         recipes.weather,
+        (2, 18),
         500,
         Source(
             files=("weather.csv",),
@@ -46,6 +49,7 @@ STREAMS = {
     ),
     "bike": Kind(
         recipes.bike,
+        (3, 48),
         4_000,
         Source(
             files=("bike-hour.csv", "hour.csv"),
@@ -56,6 +60,7 @@ STREAMS = {
     ),
     "flights": Kind(
         recipes.flights,
+        (10, 17),
         12_186,
         Source(
             files=("flights.csv",),
@@ -74,6 +79,17 @@ def names() -> list[str]:
     return list(STREAMS)
 
 
+def shape(name: str) -> tuple[int, int]:
+    """Arms of a round and length of a context; known without the data."""
+    return _kind(name).shape
+
+
+def _kind(name: str) -> Kind:
+    if name not in STREAMS:
+        raise ValueError(f"no stream {validate.show(name)}: known are {', '.join(STREAMS)}")
+    return STREAMS[name]
+
+
 def load(
     name: str, *, start: int | None = None, path: str | os.PathLike[str] | None = None
 ) -> Rounds:
@@ -90,9 +106,7 @@ def load(
     teach the scale of the features. `path` is a local copy, or a folder that holds one; without
     it the folder in DRIFTBANDIT_DATA, the installed package, or a cached download.
     """
-    if name not in STREAMS:
-        raise ValueError(f"no stream {validate.show(name)}: known are {', '.join(STREAMS)}")
-    first = STREAMS[name].start if start is None else start
+    first = _kind(name).start if start is None else start
     first = validate.count("start", first, "the first round", least=0)
     place = None if path is None else os.fspath(path)
     return _rounds(name, first, place, os.environ.get(FOLDER))

@@ -33,7 +33,8 @@ class Stream(Environment):
     Replicates of one stream would be the same run: each seed leaves out a random share `drop` of
     the rounds, so a window of T / (1 - drop) rounds from `start` on gives T rounds to play. A seed
     leaves out the same rounds in both orders, whoever plays. `start` defaults to the first round
-    of the dataset's recipe; `checksum` is filled in, so that results name the file they are from.
+    of the dataset's recipe; `checksum` refuses files whose SHA-256 does not begin with it. Data are
+    read when the stream is played.
     """
 
     data: str = "elec2"
@@ -49,28 +50,26 @@ class Stream(Environment):
         drop = validate.nonnegative("drop", self.drop, "share of rounds that a seed leaves out")
         if drop >= 1.0:
             raise ValueError(f"drop must be below 1, or no round is left, got {drop}")
+        if self.start is not None:
+            self._set(start=validate.count("start", self.start, "the first round", least=0))
         self._set(drop=drop)
-        self._check_rounds()
-
-    def _check_rounds(self) -> None:
-        rounds = self.rounds
-        if len(rounds) < self.window:
-            raise ValueError(
-                f"{self.data} has {len(rounds)} rounds from start on, but horizon={self.horizon} "
-                f"and drop={self.drop:g} need {self.window}: lower one of them"
-            )
-        found = rounds.checksum[:12]
-        if self.checksum not in ("", found):
-            raise ValueError(
-                f"the file of {self.data} has checksum {found}, but {self.checksum} is asked for: "
-                "results of different files do not mix"
-            )
-        self._set(checksum=found)
+        datasets.shape(self.data)
 
     @property
     def rounds(self) -> datasets.Rounds:
         """The data from `start` on."""
-        return datasets.load(self.data, start=self.start)
+        rounds = datasets.load(self.data, start=self.start)
+        if len(rounds) < self.window:
+            raise ValueError(
+                f"{self.data} has {len(rounds)} rounds from {rounds.start} on, but horizon="
+                f"{self.horizon} and drop={self.drop:g} need {self.window}: lower one of them"
+            )
+        if not rounds.checksum.startswith(self.checksum):
+            raise ValueError(
+                f"the file of {self.data} has checksum {rounds.checksum[:12]}..., but "
+                f"{self.checksum} is asked for: results of different files do not mix"
+            )
+        return rounds
 
     @property
     def window(self) -> int:
@@ -83,11 +82,11 @@ class Stream(Environment):
 
     @property
     def n_arms(self) -> int:
-        return self.rounds.arms.shape[1]
+        return datasets.shape(self.data)[0]
 
     @property
     def problem(self) -> Problem:
-        return Problem(dim=self.rounds.arms.shape[2], family=Bernoulli())
+        return Problem(dim=datasets.shape(self.data)[1], family=Bernoulli())
 
     def played(self, seed: int) -> Ints:
         """The rounds of the window that a seed plays, in its order."""
