@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import sys
 import zipfile
 
 import numpy as np
@@ -173,6 +174,14 @@ def test_no_internet_says_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setattr(pooch, "retrieve", lambda *a: (_ for _ in ()).throw(OSError("no route")))
     with pytest.raises(ValueError, match=r"cannot be fetched.*DRIFTBANDIT_DATA"):
         files.read(source)
+
+
+def test_without_pooch_the_remedy_is_named(monkeypatch):
+    monkeypatch.delenv("DRIFTBANDIT_DATA")
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    for ask in (lambda: datasets.load("weather", start=501), datasets.open_bandit):
+        with pytest.raises(ValueError, match=r"needs pooch: pip install 'driftbandit\[data\]'"):
+            ask()
 
 
 def test_a_log_in_order_of_time_from_a_folder_or_a_wheel(folder):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,20 +98,33 @@ def _packaged(source: Source) -> Path | None:
     return Path(spec.submodule_search_locations[0]) / source.inside
 
 
-def _downloaded(source: Source) -> Path:
-    """The file in the cache, which is filled on first use."""
-    name = source.url.rsplit("/", 1)[-1].replace("+", "-")
-    remedy = f"download it by hand and set {FOLDER} to the folder that holds it"
+def downloader() -> Any:
+    """pooch, which downloads, checks and keeps files."""
     try:
         import pooch
     except ImportError:
         raise ValueError(
-            f"downloading {name} needs pooch: pip install 'driftbandit[data]', or {remedy}"
+            "downloading data needs pooch: pip install 'driftbandit[data]', or set "
+            f"{FOLDER} to a folder that holds the files"
         ) from None
+    return pooch
+
+
+def cache() -> Path:
+    """The folder that keeps what was downloaded."""
+    return Path(downloader().os_cache("driftbandit"))
+
+
+def _downloaded(source: Source) -> Path:
+    """The file in the cache, which is filled on first use."""
+    name = source.url.rsplit("/", 1)[-1].replace("+", "-")
+    remedy = f"download it by hand and set {FOLDER} to the folder that holds it"
     known = None if source.sha256 is None else f"sha256:{source.sha256}"
     try:
-        return Path(pooch.retrieve(source.url, known, name, pooch.os_cache("driftbandit")))
-    except ValueError:
+        return Path(downloader().retrieve(source.url, known, name, cache()))
+    except ValueError as error:
+        if "hash" not in str(error):
+            raise
         raise ValueError(
             f"{source.url} is not the file that was tested: its SHA-256 is not {source.sha256}; "
             f"find the old file, {remedy}"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.datasets.files import FOLDER, Source, Table, read
+from driftbandit.datasets.files import FOLDER, Source, Table, cache, read
 from driftbandit.datasets.rounds import Floats
 
 WHEEL = "obp-0.4.1-py3-none-any.whl"
@@ -75,9 +75,7 @@ def _folder() -> Path:
 
 def _wheel() -> Path:
     """The wheel of obp, fetched on first use from wherever pip is told to look."""
-    import pooch
-
-    cached = Path(pooch.os_cache("driftbandit")) / WHEEL
+    cached = cache() / WHEEL
     if not cached.exists():
         with TemporaryDirectory() as folder:
             pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "obp==0.4.1"]
