@@ -147,6 +147,8 @@ def test_the_page_of_real_streams_is_made_from_its_results(benchmark, tmp_path):
     assert "| river | width 0.3 |" in figure.settings(tmp_path)
     figure.draw(tmp_path)
     assert (tmp_path / "real-streams.png").stat().st_size > 5000
+    text = (ROOT / "docs" / "streams.md").read_text()
+    assert benchmark("readme").TABLES["late"]() in text
     if (figure.RESULTS / "real-streams.csv").exists():
-        text = (ROOT / "docs" / "streams.md").read_text()
         assert figure.table() in text
+        assert figure.settings() in text
