@@ -46,17 +46,22 @@ GUESSES = tuple(
     for path in (3.0, 30.0)
     for scale in (0.2, 0.02)
 )
-STILL = tuple(
-    {"radius": radius, "path_length": 0.0, "scale": scale}
-    for radius in (1.0, 3.0, 10.0, 30.0)
+JUMPS = tuple(
+    {"radius": radius, "change_points": changes, "scale": scale}
+    for radius in (3.0, 10.0)
+    for changes in (3, 30)
     for scale in (0.2, 0.02)
+)
+STILL = tuple(
+    {"radius": radius, "scale": scale} for radius in (1.0, 3.0, 10.0, 30.0) for scale in (0.2, 0.02)
 )
 RATES = (0.99, 0.98, 0.995, 0.999)
 SLOW = {"tune": (100,)}
+SLOWEST = SLOW | {"judge": (0, 1, 2)}  # milliseconds a round
 
 
-def ours(label: str, learner: str, grid: tuple[dict, ...] = ({},)) -> Contender:
-    return Contender(f"driftbandit {label}", OURS, learner, "features", grid)
+def ours(label: str, learner: str, grid: tuple[dict, ...] = ({},), **seeds) -> Contender:
+    return Contender(f"driftbandit {label}", OURS, learner, "features", grid, **seeds)
 
 
 def peer(label: str, package, learner: str, grid: tuple[dict, ...]) -> Contender:
@@ -78,6 +83,10 @@ CONTENDERS = (
     ours("LinUCB", "LinUCB by theory", STILL),
     ours("D-LinUCB", "DLinUCB by theory", GUESSES),
     ours("LB-WeightUCB", "LBWeightUCB by theory", GUESSES),
+    ours("GLM-UCB", "GLMUCB by theory", STILL, **SLOWEST),
+    ours("RestartGLB", "RestartGLB by theory", GUESSES, **SLOWEST),
+    ours("SW-GLUCB", "SWGLUCB by theory", JUMPS, **SLOWEST),
+    ours("SCB-WeightUCB", "SCBWeightUCB by theory", GUESSES, **SLOWEST),
     peer("vowpalwabbit ε-greedy", VW, "adf", EPSILON),
     peer("vowpalwabbit SquareCB", VW, "adf", SQUARECB),
     peer(
@@ -157,7 +166,7 @@ def lines(contenders: list[Contender], places) -> Iterator[dict]:
         for contender in contenders:
             found = rewards(contender, world)
             mean, half = interval(found)
-            gap, gap_half = interval(found - best)
+            gap, gap_half = interval(found - best[: len(found)])  # seeds 0, 1, ... of both
             yield {
                 "contender": contender.label,
                 "stream": name,

@@ -126,7 +126,8 @@ def test_everybody_on_real_streams_has_the_same_small_budget(benchmark):
     ours = benchmark("peers.ours").LEARNERS
     task = benchmark("peers.learner").Task(4, 3, None, 1.0, 0, 100)
     for contender in contenders:
-        assert contender.judge == (0, 1, 2, 3, 4)
+        assert contender.judge == (0, 1, 2, 3, 4)[: len(contender.judge)]  # pairs with AutoDOMD
+        assert not set(contender.tune) & set(contender.judge)
         if contender.peer.name == "ours":
             for setting in contender.grid:
                 assert 0 <= ours[contender.learner](task, **setting).choose(np.eye(4)[:3]) < 3
