@@ -4,7 +4,7 @@ BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-rivals bench-runtime \
-  bench-worlds bench-lab bench-peers bench-guard docs dist clean
+  bench-worlds bench-lab bench-peers bench-streams bench-guard docs dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -54,13 +54,16 @@ bench-peers: $(VENV)/.test   ## next to what people use today, each in an enviro
 	$(BIN)/python -m benchmarks.peers
 	$(BIN)/python -m benchmarks.readme
 
+bench-streams: $(VENV)/.test   ## real data: everybody tuned on the window before, fills docs/streams.md
+	$(BIN)/python -m benchmarks.streams
+
 bench-guard: $(VENV)/.test   ## fails when a speed ratio slips by more than 20 %
 	$(BIN)/python -m benchmarks.guard
 
 docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
 	$(BIN)/driftbandit reproduce
 	for study in regret-orders coverage sensitivity scaling-in-time unstated-choices \
-	  same-tuning-budget scaling-in-dimension many-worlds ablation; do \
+	  same-tuning-budget scaling-in-dimension many-worlds ablation late-rewards; do \
 	  $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
 	$(BIN)/python -m benchmarks.fleet --csv docs/results/fleet.csv

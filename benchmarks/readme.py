@@ -14,14 +14,14 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchmarks import claims, worlds
+from benchmarks import claims, streams_figure, worlds
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
 STUDIES = (
     *("paper-figure", "regret-orders", "coverage", "sensitivity"),
     *("scaling-in-time", "unstated-choices", "many-worlds", "ablation"),
-    *("same-tuning-budget", "scaling-in-dimension"),
+    *("same-tuning-budget", "scaling-in-dimension", "late-rewards"),
 )
 MISSING = "(not stored yet)"  # what a table or a sentence says until its study was run
 PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
@@ -189,6 +189,9 @@ TABLES = {
     "settings": peer_settings,
     "ratios": peer_ratios,
     "installs": peer_installs,
+    "streams": streams_figure.table,
+    "stream_settings": streams_figure.settings,
+    "late": lambda: grid("late-rewards", regret),
     "orders": lambda: (RESULTS / "regret-orders.md").read_text().rstrip(),
     "coverage": lambda: grid("coverage", covered),
     "sensitivity": lambda: grid("sensitivity", mean),
