@@ -82,9 +82,10 @@ def frame(cell):
 
 
 def fill(store, block=2, text=STUDY):
-    store.keep(text)
+    cells = cells_of(parse_study(STUDY, "tiny"), block)
+    store.keep(text, cells)
     store.start({"engine": "by <hand>", "shared_cores": True})
-    for cell in cells_of(parse_study(STUDY, "tiny"), block):
+    for cell in cells:
         store.add(cell, frame(cell))
     return store
 
@@ -164,29 +165,27 @@ def test_other_blocks_and_cells_of_an_earlier_text_change_nothing(store, tmp_pat
 def test_a_run_with_changed_numbers_is_what_is_shown(tmp_path):
     store = fill(Store(tmp_path))
     text = changed(STUDY, horizon=60)
-    store.keep(text)
-    for cell in cells_of(parse_study(text, "tiny"), 4):
+    cells = cells_of(parse_study(text, "tiny"), 4)
+    store.keep(text, cells)
+    for cell in cells:
         store.add(cell, frame(cell).with_columns(pl.col("round") + 10, pl.col("regret") * 2))
     row = line(finals(store), WORLDS[0], "DOMD-GLB")
     assert (row["horizon"], row["mean"]) == (60, pytest.approx(2 * 107.5))
 
 
-def test_cells_under_labels_that_the_text_lacks_stay(tmp_path):
+def test_cells_that_the_study_no_longer_has_are_not_shown(tmp_path):
     mixed = fill(Store(tmp_path))
     cell = cells_of(parse_study(STUDY, "tiny"), 4)[0]
-    mixed.add(dataclasses.replace(cell, policy_label="older"), renamed(frame(cell), "older"))
-    assert finals(mixed)["policy"].unique().sort().to_list() == [*POLICIES, "older"]
-
-
-def renamed(rows, label):
-    return rows.with_columns(policy=pl.lit(label).cast(pl.Categorical))
+    mixed.add(dataclasses.replace(cell, policy_label="older"), frame(cell))
+    assert finals(mixed)["policy"].unique().sort().to_list() == POLICIES
 
 
 def test_one_seed_has_no_deviation_and_no_interval(tmp_path):
     single = Store(tmp_path)
     text = STUDY.replace("seeds = 4", "seeds = 1")
-    single.keep(text)
-    for cell in cells_of(parse_study(text, "single"), 1):
+    cells = cells_of(parse_study(text, "single"), 1)
+    single.keep(text, cells)
+    for cell in cells:
         single.add(cell, frame(cell))
     row = line(finals(single), WORLDS[0], EVIL)
     assert math.isnan(row["deviation"])
@@ -196,9 +195,13 @@ def test_one_seed_has_no_deviation_and_no_interval(tmp_path):
 
 
 def test_a_label_with_two_meanings_is_refused(tmp_path):
-    doubtful = fill(Store(tmp_path), text="not a study")
-    cell = cells_of(parse_study(STUDY, "tiny"), 2)[0]
-    doubtful.add(dataclasses.replace(cell, policy='{"type": "Other"}'), frame(cell))
+    doubtful = Store(tmp_path)
+    cell = cells_of(parse_study(STUDY, "tiny"), 4)[0]
+    other = dataclasses.replace(cell, policy=cell.policy.replace("0.01", "0.02"))
+    assert other != cell
+    doubtful.keep("not a study", [cell, other])
+    for each in (cell, other):
+        doubtful.add(each, frame(cell))
     with pytest.raises(ValueError, match="names different cells"):
         finals(doubtful)
 
