@@ -7,36 +7,42 @@ memory.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import stdtrit
 
 from driftbandit.lab.cells import Cell, cells_of
 from driftbandit.lab.spec import Study, parse_study
+from driftbandit.lab.statistics import half_width, holm, paired_difference, unbeaten
 from driftbandit.lab.store import Store
 
 REFERENCE = "DOMD-GLB"  # differences are to this policy where a study has it
-CONFIDENCE = 0.95
+YARDSTICKS = ("Oracle", "Uniform")  # never the best: one knows the truth, the other does not learn
 PAIR = ["environment", "policy"]
+SMOOTHING = 25  # recorded rounds whose median cost is shown: single ones are noisy
 
 
-def finals(store: Store, reference: str | None = None) -> pl.DataFrame:
+def finals(
+    store: Store, reference: str | None = None, policies: Sequence[str] = ()
+) -> pl.DataFrame:
     """One row per environment and policy: regret at the end, difference to the reference, cost.
 
-    mean and deviation are over seeds (NaN for one seed); difference is the mean of this policy's
-    regret minus the reference's on common seeds, within [low, high] with 95 % confidence (Student's
-    t); early_us and late_us are medians over the second and the last tenth of the rounds; coverage
-    is the share of recorded rounds with ratio <= 1.
+    mean and deviation are over seeds (NaN for one seed). difference is the mean of this policy's
+    regret minus the reference's on the `common` seeds, within [low, high] with 95 % confidence
+    (Student's t), and p is the p-value of that paired test after Holm's correction within the
+    environment. best: the least regret of the environment, or not told from it (`unbeaten`).
+    early_us and late_us are medians over the second and the last tenth of the rounds; coverage is
+    the share of recorded rounds with ratio <= 1.
     """
     data = rows(store)
-    ends = _rounds(data).group_by("environment").agg(horizon=pl.col("round").max())
-    timed = data.join(ends.lazy(), on="environment")
+    timed = data.join(_horizons(data).lazy(), on="environment")
     passes = (_last(timed), _pace(timed), _confidence(data))
     last, pace, sets = (each.collect(engine="streaming") for each in passes)
     reference = _reference(last, reference)
+    shown = named(policies, last["policy"].unique().sort().to_list())
     return (
         last.group_by(PAIR)
         .agg(
@@ -47,24 +53,38 @@ def finals(store: Store, reference: str | None = None) -> pl.DataFrame:
             error=pl.col("error").fill_nan(None).mean(),
             bytes=pl.col("bytes").max(),
         )
-        .join(_differences(last, reference), on=PAIR, how="left")
+        .join(_comparisons(last, reference, shown), on=PAIR)
         .join(pace, on=PAIR, how="left")
         .join(sets, on=PAIR, how="left")
         .with_columns(reference=pl.lit(reference))
         .select(
             *PAIR,
-            *("seeds", "horizon", "mean", "deviation", "reference", "difference", "low", "high"),
+            *("seeds", "horizon", "mean", "deviation", "best"),
+            *("reference", "difference", "low", "high", "p", "common"),
             *("early_us", "late_us", "bytes", "error", "coverage", "ratio"),
         )
         .sort(PAIR)
     )
 
 
-def curves(store: Store, points: int = 300) -> pl.DataFrame:
-    """Means over seeds at no more than `points` recorded rounds of each environment and policy."""
+def final_regrets(store: Store, policies: Sequence[str] = ()) -> pl.DataFrame:
+    """One row per environment, policy and seed: regret at the horizon."""
+    data = rows(store)
+    last = _last(data.join(_horizons(data).lazy(), on="environment")).collect(engine="streaming")
+    shown = named(policies, last["policy"].unique().sort().to_list())
+    kept = last.filter(pl.col("policy").cast(pl.String).is_in(shown))
+    return kept.select(*PAIR, "seed", "regret").sort(*PAIR, "seed")
+
+
+def curves(store: Store, points: int = 300, policies: Sequence[str] = ()) -> pl.DataFrame:
+    """Means over seeds at no more than `points` recorded rounds of each environment and policy.
+
+    half is half the 95 % interval of the mean regret; cost_us is a median over seeds and
+    neighbouring rounds.
+    """
     data = rows(store)
     kept = _thinned(_rounds(data), points)
-    return (
+    found = (
         data.join(kept.lazy(), on=["environment", "round"], how="semi")
         .group_by(*PAIR, "round")
         .agg(
@@ -72,7 +92,7 @@ def curves(store: Store, points: int = 300) -> pl.DataFrame:
             deviation=pl.col("regret").std(),
             regret=pl.col("regret").mean(),
             # The very first round also loads compiled code.
-            cost_us=_cost().filter(pl.col("round") > 1).mean(),
+            cost_us=_cost().filter(pl.col("round") > 1).median(),
             error=pl.col("error").fill_nan(None).mean(),
             bytes=pl.col("bytes").mean(),
             coverage=_inside().mean(),
@@ -80,6 +100,38 @@ def curves(store: Store, points: int = 300) -> pl.DataFrame:
         .collect(engine="streaming")
         .sort(*PAIR, "round")
     )
+    shown = named(policies, found["policy"].unique().sort().to_list())
+    half = half_width(found["deviation"].to_numpy(), found["seeds"].to_numpy())
+    smooth = pl.col("cost_us").rolling_median(SMOOTHING, min_samples=1, center=True).over(PAIR)
+    return found.with_columns(smooth, half=pl.Series(half).fill_nan(None)).filter(
+        pl.col("policy").cast(pl.String).is_in(shown)
+    )
+
+
+def chosen(store: Store) -> dict[tuple[str, str], str]:
+    """Options that tuning chose, by environment and policy, where it had a choice."""
+    study = stored_study(store)
+    planned = cells_of(study, study.seeds) if study else []
+    offered: dict[tuple[str, str], list[dict[str, object]]] = {}
+    for cell in planned:
+        offered.setdefault(_what(cell)[:2], []).append(json.loads(cell.swept))
+    found = {}
+    for cell in _current(store, planned).values():
+        several = offered.get(_what(cell)[:2], [])
+        free = {k for o in several for k in o if any(other.get(k) != o[k] for other in several)}
+        played = {k: v for k, v in json.loads(cell.swept).items() if k in free}
+        if played:
+            texts = (f"{key.partition('.')[2]} {value}" for key, value in played.items())
+            found[_what(cell)[:2]] = ", ".join(texts)
+    return found
+
+
+def named(names: Sequence[str], known: list[str]) -> list[str]:
+    """The policies asked for, or all; a name that nothing was stored under is an error."""
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise ValueError(f"no policy {missing[0]!r} in the results: they hold {', '.join(known)}")
+    return list(names) or known
 
 
 def rows(store: Store) -> pl.LazyFrame:
@@ -195,6 +247,10 @@ def _rounds(data: pl.LazyFrame) -> pl.DataFrame:
     return data.select("environment", "round").unique().collect(engine="streaming")
 
 
+def _horizons(data: pl.LazyFrame) -> pl.DataFrame:
+    return _rounds(data).group_by("environment").agg(horizon=pl.col("round").max())
+
+
 def _thinned(rounds: pl.DataFrame, points: int) -> pl.DataFrame:
     """Evenly spaced rounds of each environment, with the first and the last."""
     parts = []
@@ -242,29 +298,55 @@ def _confidence(data: pl.LazyFrame) -> pl.LazyFrame:
 
 def _reference(last: pl.DataFrame, name: str | None) -> str:
     known = last["policy"].unique().sort().to_list()
-    if name is not None and name not in known:
-        raise ValueError(f"no policy {name!r} in the results: they hold {', '.join(known)}")
-    return name or (REFERENCE if REFERENCE in known else known[0])
+    if name is not None:
+        return named([name], known)[0]
+    return REFERENCE if REFERENCE in known else known[0]
 
 
-def _differences(last: pl.DataFrame, reference: str) -> pl.DataFrame:
-    """Regret minus the reference's, seed by seed: both met the same contexts and noise."""
-    is_reference = pl.col("policy") == reference
-    base = last.filter(is_reference).select("environment", "seed", base="regret")
-    gaps = (
-        last.filter(~is_reference)
-        .join(base, on=["environment", "seed"])
-        .with_columns(gap=pl.col("regret") - pl.col("base"))
-        .group_by(PAIR)
-        .agg(difference=pl.col("gap").mean(), spread=pl.col("gap").std(), n=pl.len())
+def _comparisons(last: pl.DataFrame, reference: str, shown: list[str]) -> pl.DataFrame:
+    """Every shown policy against the reference, and whether it may be called best."""
+    parts = last.sort(PAIR).partition_by("environment", maintain_order=True)
+    return pl.concat([_compared(part, reference, shown) for part in parts])
+
+
+def _compared(part: pl.DataFrame, reference: str, shown: list[str]) -> pl.DataFrame:
+    """One environment: seeds that a policy was not played on are NaN."""
+    wide = part.with_columns(pl.col("policy").cast(pl.String)).pivot(
+        "policy", index="seed", values="regret"
     )
-    n = gaps["n"].to_numpy().astype(float)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        quantile = stdtrit(n - 1, 0.5 + CONFIDENCE / 2) / np.sqrt(n)
-    half = (pl.Series("half", quantile) * gaps["spread"]).fill_nan(None)
-    return gaps.select(
-        *PAIR,
-        "difference",
-        low=pl.col("difference") - half,
-        high=pl.col("difference") + half,
+    regrets = {
+        name: wide[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in wide.columns[1:]
+    }
+    base = regrets.get(reference, np.full(wide.height, np.nan))
+    regrets = {name: values for name, values in regrets.items() if name in shown}
+    found = {k: paired_difference(v, base) for k, v in regrets.items() if k != reference}
+    p = dict(zip(found, holm([test.p for test in found.values()])))
+    contest = {name: values for name, values in regrets.items() if name not in YARDSTICKS}
+    best = dict(zip(contest, unbeaten([*contest.values()]) if contest else ()))
+    lines = [
+        {
+            "policy": name,
+            "best": bool(best.get(name, False)),
+            "difference": found[name].mean if name in found else None,
+            "low": found[name].low if name in found else None,
+            "high": found[name].high if name in found else None,
+            "p": p.get(name),
+            "common": found[name].n if name in found else None,
+        }
+        for name in regrets
+    ]
+    return _typed(lines, part)
+
+
+def _typed(lines: list[dict[str, object]], part: pl.DataFrame) -> pl.DataFrame:
+    floats = dict.fromkeys(("difference", "low", "high", "p"), pl.Float64)
+    schema: dict[str, Any] = {
+        "policy": part.schema["policy"],
+        "best": pl.Boolean,
+        **floats,
+        "common": pl.Int64,
+    }
+    frame = pl.DataFrame(lines, schema=schema).with_columns(pl.col(*floats).fill_nan(None))
+    return frame.with_columns(
+        environment=pl.lit(part["environment"][0], part.schema["environment"])
     )
