@@ -7,11 +7,14 @@ compared, and all of them on the seeds that they share.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
+from driftbandit.lab.figures import Emphasis, Width, blank, emphasis, finish, save
 from driftbandit.lab.statistics import (
     Floats,
     interquartile_mean,
@@ -95,3 +98,41 @@ def profiles(runs: Runs) -> pl.DataFrame:
         columns = {"threshold": THRESHOLDS, "share": share, "low": low, "high": high}
         parts.append(pl.DataFrame(columns).with_columns(policy=pl.lit(policy)))
     return pl.concat(parts)
+
+
+def draw_profiles(
+    runs: Runs,
+    folder: Path,
+    width: str = "full",
+    hero: str | None = None,
+    focus: Sequence[str] = (),
+) -> dict[str, Path]:
+    """Performance profiles as profile.png, .svg and .pdf; higher is better, the best first."""
+    frame = profiles(runs)
+    how = emphasis(frame, hero, focus)
+    best_first = sorted(runs.by_policy, key=lambda p: interquartile_mean(runs.by_policy[p]))
+    return save("profile", folder, width, lambda size: _figure(frame, best_first, size, how, runs))
+
+
+def _figure(
+    frame: pl.DataFrame, best_first: list[str], width: Width, how: Emphasis, runs: Runs
+) -> Any:
+    figure = blank(width.inches, 0.3 * width.inches + 1.2)
+    ax = figure.subplots()
+    for policy in best_first:
+        mine, style = frame.filter(pl.col("policy") == policy), how.line(policy)
+        shown = policy if how.coloured(policy) else None
+        ax.plot(
+            mine["threshold"], mine["share"], label=shown and shown.replace("$", r"\$"), **style
+        )
+        if shown:
+            band = {"color": style["color"], "alpha": 0.15, "lw": 0}
+            ax.fill_between(mine["threshold"], mine["low"], mine["high"], **band)
+    ax.set(xlim=(0, THRESHOLDS[-1]), ylim=(0, 1.02), ylabel="share of runs with less")
+    ax.set_xlabel(f"regret over that of {runs.scale}".replace("$", r"\$"))
+    ax.grid(alpha=0.25)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=width.size - 1.0)
+    worlds, seeds = next(iter(runs.by_policy.values())).shape
+    text = f"Runs: {worlds} environments, {seeds} seeds each; bands: 95 % stratified bootstrap."
+    finish(figure, [], width.size - 1.0, width, text)
+    return figure
