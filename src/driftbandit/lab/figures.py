@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from driftbandit.lab.labels import LINE_HEIGHT, add_labels, settle
+from driftbandit.lab.line_ends import LINE_HEIGHT, add_labels, settle
 from driftbandit.lab.looks import Look, hero_of, looks
 
 DPI = 200

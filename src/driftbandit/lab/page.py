@@ -12,7 +12,8 @@ from typing import Any
 
 import polars as pl
 
-from driftbandit.lab.figures import draw_regret, looks
+from driftbandit.lab.figures import draw_regret
+from driftbandit.lab.looks import looks
 from driftbandit.lab.orders import fit_orders, orders_table
 from driftbandit.lab.store import Store
 from driftbandit.lab.summary import curves, finals, stored_study
@@ -249,7 +250,7 @@ def _page(store: Store, tables: list[Table], per_world: list[Table], lines: pl.D
 
 def _data(lines: pl.DataFrame) -> dict[str, Any]:
     """Everything the charts show, once: policies, and per environment the rounds and the series."""
-    styles = looks(lines)
+    styles = looks(lines["policy"].unique().sort().to_list())
     slugs = _slugs(list(styles))
     policies = [
         {

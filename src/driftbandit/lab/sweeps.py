@@ -10,12 +10,15 @@ import numpy as np
 import polars as pl
 
 from driftbandit.lab.figures import Emphasis, Width, blank, finish, save
-from driftbandit.lab.labels import LINE_HEIGHT, add_labels
-from driftbandit.lab.looks import hero_of, looks
+from driftbandit.lab.line_ends import LINE_HEIGHT, add_labels
+from driftbandit.lab.looks import LOOKS, hero_of, looks
 from driftbandit.lab.spec import Entry, Study
 from driftbandit.lab.statistics import half_width
 
 Lines = Mapping[tuple[str, str], Mapping[str, Any]]  # final results by environment and policy
+
+
+ENOUGH = 3  # values that make a line
 
 
 class Sweep(NamedTuple):
@@ -31,7 +34,7 @@ class Sweep(NamedTuple):
 
 
 def sweeps(study: Study, finals: pl.DataFrame) -> list[Sweep]:
-    """Every quantity with two values or more whose variants have labels of their own."""
+    """Every quantity with three values or more whose variants have labels of their own."""
     lines = {(str(row["environment"]), str(row["policy"])): row for row in finals.to_dicts()}
     return [*_of_worlds(study, lines), *_of_policies(study, lines)]
 
@@ -84,7 +87,7 @@ def _grouped(
         others = {k: v for k, v in options[label].items() if k != quantity}
         groups.setdefault(str(others), {})[float(options[label][quantity])] = row
     for rows in groups.values():
-        if len(rows) > 1:
+        if len(rows) >= ENOUGH:
             values = tuple(sorted(rows))
             means = tuple(float(rows[v]["mean"]) for v in values)
             halves = tuple(
@@ -107,7 +110,10 @@ def _figure(found: Sequence[Sweep], width: Width, hero: str | None) -> Any:
     for sweep in found:
         panels.setdefault((sweep.kind, sweep.quantity, sweep.of_worlds), []).append(sweep)
     names = list(dict.fromkeys(s.line for s in found))
-    how = Emphasis(looks(names), hero_of(names, hero if hero in names else None), ())
+    policies = list(dict.fromkeys(s.line for s in found if s.of_worlds))
+    styles = looks(policies) | dict(zip((name for name in names if name not in policies), LOOKS))
+    best = hero_of(policies, hero if hero in policies else None) if policies else ""
+    how = Emphasis(styles, best, ())
     across, size = min(width.across, len(panels)), width.size - 1.0
     bands = -(-len(panels) // across)
     most = max(len(lines) for lines in panels.values())
@@ -129,15 +135,22 @@ def _draw_panel(
     kind, quantity, of_worlds = key
     ends = {}
     for sweep in lines:
-        style = how.line(sweep.line) | {"marker": "o", "ms": 3, "capsize": 2}
+        style = how.line(sweep.line) | {"marker": "o", "ms": 3, "capsize": 2, "elinewidth": 0.8}
         ax.errorbar(sweep.values, sweep.regrets, yerr=np.nan_to_num(sweep.halves), **style)
         ends[sweep.line] = (sweep.regrets[-1], style["color"], sweep.line == how.hero)
-    values = [v for sweep in lines for v in sweep.values]
-    wide = min(values) > 0 and max(values) / min(values) >= 8
+    values = sorted({v for sweep in lines for v in sweep.values})
+    wide = values[0] > 0 and values[-1] / values[0] >= 4
     rising = of_worlds and wide and min(r for s in lines for r in s.regrets) > 0
     ax.set(xscale="log" if wide else "linear", yscale="log" if rising else "linear")
-    if not rising:
+    if wide:
+        ax.set_xticks(values, [f"{v:g}" for v in values], minor=False)
+        ax.set_xticks([], minor=True)
+    if rising:
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("{x:g}")
+    else:
         ax.set_ylim(bottom=0)
+    ax.margins(x=0.03)
     ax.set(xlabel=quantity.replace("_", " "), ylabel="final regret", title=kind)
     ax.grid(alpha=0.25)
     return add_labels(ax, ends, size)
