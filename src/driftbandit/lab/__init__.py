@@ -2,7 +2,7 @@
 
 from driftbandit.lab.execute import Engine, execute
 from driftbandit.lab.orders import fit_orders
-from driftbandit.lab.page import write_report
+from driftbandit.lab.report import write_report
 from driftbandit.lab.spec import Study, changed, parse_study, read_study, shipped
 from driftbandit.lab.store import Store, load_results
 from driftbandit.lab.summary import finals

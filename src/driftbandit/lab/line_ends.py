@@ -15,6 +15,8 @@ def spread(wanted: ArrayLike, gap: float, low: float, high: float) -> NDArray[np
     """Places at least `gap` apart in [low, high], as near to the wanted ones as can be, in their
     order: an isotonic regression of wanted_k - k gap. More than fit start at low."""
     wanted = np.asarray(wanted, dtype=float)
+    if not len(wanted):
+        return wanted
     order = np.argsort(wanted, kind="stable")
     steps = gap * np.arange(len(wanted))
     blocks: list[list[float]] = []  # mean and size
@@ -23,7 +25,7 @@ def spread(wanted: ArrayLike, gap: float, low: float, high: float) -> NDArray[np
         while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
             (mean, size), (other, more) = blocks[-2:]
             blocks[-2:] = [[(mean * size + other * more) / (size + more), size + more]]
-    level = np.concatenate([np.full(int(size), mean) for mean, size in blocks] or [[]])
+    level = np.concatenate([np.full(int(size), mean) for mean, size in blocks])
     places = np.empty(len(wanted))
     room = max(low, high - gap * (len(wanted) - 1))
     places[order] = np.clip(level, low, room) + steps

@@ -12,7 +12,7 @@ import polars as pl
 from driftbandit.lab.figures import Emphasis, Width, blank, finish, save
 from driftbandit.lab.line_ends import LINE_HEIGHT, add_labels
 from driftbandit.lab.looks import LOOKS, hero_of, looks
-from driftbandit.lab.spec import Entry, Study
+from driftbandit.lab.spec import Study
 from driftbandit.lab.statistics import half_width
 
 Lines = Mapping[tuple[str, str], Mapping[str, Any]]  # final results by environment and policy
@@ -62,7 +62,7 @@ def _of_policies(study: Study, lines: Lines) -> Iterator[Sweep]:
                 yield from _grouped(entry.type, quantity, label, options, found, of_worlds=False)
 
 
-def _numbers(entry: Entry, defaults: Mapping[str, Any]) -> list[str]:
+def _numbers(entry: Any, defaults: Mapping[str, Any]) -> list[str]:
     """The options of an entry that are lists of numbers."""
     options = {**defaults, **(entry.model_extra or {})}
     return [
