@@ -3,78 +3,136 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const charts = [...document.querySelectorAll(".chart")];
 const boxes = [...document.querySelectorAll("input[data-policy]")];
-const system = matchMedia("(prefers-color-scheme: dark)");
-const touch = matchMedia("(pointer: coarse)").matches;
 const root = document.documentElement;
 const inView = new Set();
+const MARGIN = { left: 64, right: 12, top: 10, bottom: 42 };
 let version = 0; // of what all charts show
 
-const isDark = () => root.style.colorScheme ? root.style.colorScheme === "dark" : system.matches;
-const ink = policy => isDark() ? policy.dark : policy.colour;
 const worldOf = element => data.worlds[element.closest("[data-world]").dataset.world];
 const siblings = chart => [...chart.closest("section").querySelectorAll(".chart")];
 
-// ---- charts
+// ---- drawing
 
-function traces(chart) {
-  const world = worldOf(chart), column = chart.dataset.column;
-  const mode = world.t.length < 5 ? "lines+markers" : "lines";
-  return world.series.filter(series => series[column]).flatMap(series => {
-    const policy = data.policies[series.policy];
-    const common = { meta: series.policy, hoverinfo: "skip", visible: boxes[series.policy].checked };
-    const line = { ...common, x: world.t, y: series[column], mode, connectgaps: true,
-      line: { color: ink(policy), dash: policy.dash, width: policy.hero ? 3.5 : 1.8 } };
-    const framed = column === "regret" && series.half;
-    return framed ? [{ ...common, ...band(policy, series, chart) }, line] : [line];
-  });
+function add(parent, name, attributes, text) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text !== undefined) node.textContent = text;
+  return parent.appendChild(node);
 }
 
-function band(policy, series, chart) {
-  const { t } = worldOf(chart), half = k => series.half[k] ?? 0;
-  const least = k => chart.dataset.y === "log" ? series.regret[k] / 100 : -Infinity;
-  const known = [...t.keys()].filter(k => series.regret[k] !== null), back = [...known].reverse();
-  return { x: [...known, ...back].map(k => t[k]),
-    y: [...known.map(k => series.regret[k] + half(k)),
-      ...back.map(k => Math.max(series.regret[k] - half(k), least(k)))],
-    fill: "toself", fillcolor: ink(policy), opacity: 0.14, mode: "lines", line: { width: 0 } };
+function scale(isLog, domain, [p, q]) {
+  const to = isLog ? Math.log10 : value => value, [a, b] = domain.map(to);
+  const place = value => p + (to(value) - a) / (b - a) * (q - p);
+  const back = pixel => a + (pixel - p) / (q - p) * (b - a);
+  return Object.assign(place, { domain, isLog, back: pixel => isLog ? 10 ** back(pixel) : back(pixel) });
 }
 
-function decades(chart) {
-  const values = worldOf(chart).series.flatMap(s => s[chart.dataset.column] ?? []).filter(v => v > 0);
-  const [low, high] = values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [1e300, 0]);
-  return values.length ? Math.log10(high / low) : 0;
+function ticks({ domain: [low, high], isLog }) {
+  const decades = isLog ? Math.log10(high / low) : 0;
+  if (decades < 1) {
+    const size = 10 ** Math.floor(Math.log10((high - low) / 4));
+    const step = [5, 2, 1].map(k => k * size).find(k => (high - low) / k >= 4) ?? size;
+    const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
+    return Array.from({ length: last - first + 1 }, (_, k) => (first + k) * step);
+  }
+  const found = [];
+  for (let e = Math.floor(Math.log10(low)); e <= Math.log10(high); e += 1) {
+    for (const k of decades > 2.5 ? [1] : [1, 2, 5]) found.push(k * 10 ** e);
+  }
+  return found.filter(value => value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9));
 }
 
-function layout(chart) {
-  const style = getComputedStyle(document.body), faint = isDark() ? "#363c45" : "#e1e5ea";
-  const { range } = worldOf(chart);
-  const axis = (type, title) => ({ type, title: { text: title }, gridcolor: faint,
-    linecolor: faint, zerolinecolor: faint, automargin: true, nticks: 7 });
-  const yaxis = axis(chart.dataset.y, chart.dataset.title);
-  if (yaxis.type === "log") yaxis.dtick = decades(chart) > 2 ? 1 : "D2";
-  const xaxis = { ...axis(chart.dataset.x, "round t"), autorange: !range,
-    ...(range && { range: [...range] }), uirevision: String(range) };
-  return { xaxis, yaxis: { ...yaxis, rangemode: "tozero" }, showlegend: false, hovermode: false,
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    font: { color: style.color, family: "system-ui, sans-serif", size: 12 },
-    dragmode: touch ? false : "zoom", margin: { l: 60, r: 12, t: 26, b: 45 },
-    modebar: { bgcolor: "rgba(0,0,0,0)",
-      color: getComputedStyle(document.querySelector("figcaption")).color,
-      activecolor: getComputedStyle(document.querySelector("a")).color },
-    uirevision: chart.dataset.x + chart.dataset.y };
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+const number = value => value < 1e4 ? String(Number(value.toPrecision(4))) : short.format(value);
+
+function yDomain(chart, shown, isInside) {
+  const { column } = chart.dataset, isLog = chart.dataset.y === "log";
+  let low = Infinity, high = -Infinity;
+  for (const series of shown) {
+    series[column].forEach((value, k) => {
+      if (value === null || !isInside(k) || (isLog && value <= 0)) return;
+      low = Math.min(low, value);
+      high = Math.max(high, value + (isLog || column !== "regret" ? 0 : series.half?.[k] ?? 0));
+    });
+  }
+  if (high < low) return isLog ? [1, 10] : [0, 1];
+  if (isLog) return low < high ? [low / 1.15, high * 1.15] : [low / 2, high * 2];
+  return [Math.min(0, low), high > 0 ? 1.04 * high : 1];
+}
+
+function scalesOf(chart, shown) {
+  const { t, range } = worldOf(chart), isLog = chart.dataset.x === "log";
+  const { width, height } = chart.getBoundingClientRect();
+  const last = t[t.length - 1], ends = range ?? [isLog ? t[0] : 0, last > t[0] ? last : t[0] + 1];
+  const isInside = k => t[k] >= ends[0] && t[k] <= ends[1];
+  return { width, height,
+    x: scale(isLog, ends, [MARGIN.left, width - MARGIN.right]),
+    y: scale(chart.dataset.y === "log", yDomain(chart, shown, isInside),
+      [height - MARGIN.bottom, MARGIN.top]) };
 }
 
 function draw(chart) {
-  const config = { responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "",
-    displayModeBar: touch ? false : "hover",
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
-  const isNew = chart.dataset.version === undefined;
+  const world = worldOf(chart), { column } = chart.dataset;
+  const shown = world.series.filter(s => s[column] && boxes[s.policy].checked);
+  const frame = scalesOf(chart, shown), svg = add(chart, "svg", { width: "100%", height: "100%" });
+  drawAxes(svg, frame, chart.dataset.title);
+  const plot = add(svg, "svg", { x: MARGIN.left, y: MARGIN.top, overflow: "hidden",
+    width: Math.max(1, frame.width - MARGIN.left - MARGIN.right),
+    height: Math.max(1, frame.height - MARGIN.top - MARGIN.bottom) });
+  const lines = add(plot, "g", { transform: `translate(${-MARGIN.left},${-MARGIN.top})` });
+  if (column === "regret") shown.filter(s => s.half).forEach(s => drawBand(lines, frame, world.t, s));
+  // The hero comes last, on top of everybody.
+  const rank = series => data.policies[series.policy].hero ? 1 : 0;
+  [...shown].sort((a, b) => rank(a) - rank(b)).forEach(s => drawLine(lines, frame, world.t, s, column));
+  const height = frame.height - MARGIN.bottom;
+  add(svg, "line", { class: "cursor", y1: MARGIN.top, y2: height, visibility: "hidden" });
+  add(svg, "rect", { class: "zoom", y: MARGIN.top, height: height - MARGIN.top, width: 0 });
+  chart.replaceChildren(svg);
+  chart.frame = frame;
   chart.dataset.version = version;
-  Plotly.react(chart, traces(chart), layout(chart), config);
-  if (!isNew) return;
-  chart.on("plotly_relayout", change => link(chart, change));
-  chart.addEventListener("pointermove", event => point(chart, event.clientX));
-  chart.addEventListener("pointerdown", event => point(chart, event.clientX));
+  showCursor(chart);
+}
+
+function drawAxes(svg, { x, y, width, height }, title) {
+  const left = MARGIN.left, right = width - MARGIN.right, bottom = height - MARGIN.bottom;
+  for (const value of ticks(x)) {
+    add(svg, "line", { class: "grid", x1: x(value), x2: x(value), y1: MARGIN.top, y2: bottom });
+    add(svg, "text", { x: x(value), y: bottom + 16, "text-anchor": "middle" }, number(value));
+  }
+  for (const value of ticks(y)) {
+    add(svg, "line", { class: "grid", x1: left, x2: right, y1: y(value), y2: y(value) });
+    add(svg, "text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, number(value));
+  }
+  add(svg, "text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle" }, "round t");
+  const turned = `translate(14,${(MARGIN.top + bottom) / 2}) rotate(-90)`;
+  add(svg, "text", { transform: turned, "text-anchor": "middle" }, title);
+}
+
+function points({ x, y }, t, values) {
+  const found = [];
+  values.forEach((value, k) => {
+    if (value === null || (y.isLog && value <= 0)) return;
+    found.push(`${x(t[k]).toFixed(1)},${y(value).toFixed(1)}`);
+  });
+  return found;
+}
+
+function drawLine(parent, frame, t, series, column) {
+  const policy = data.policies[series.policy], places = points(frame, t, series[column]);
+  const dots = t.length < 5 ? places.map(at => `M${at}m-3,0a3,3 0 1,0 6,0a3,3 0 1,0 -6,0`) : [];
+  add(parent, "path", { class: "line", "data-line": series.policy, fill: "none",
+    "stroke-dasharray": policy.dash, "stroke-width": policy.hero ? 3.5 : 1.8,
+    d: places.length ? `M${places.join("L")}${dots.join("")}` : "",
+    style: `stroke: light-dark(${policy.colour}, ${policy.dark})` });
+}
+
+function drawBand(parent, frame, t, series) {
+  const policy = data.policies[series.policy], floor = frame.y.isLog ? frame.y.domain[0] : -Infinity;
+  const edge = sign => series.regret.map((value, k) =>
+    value === null ? null : Math.max(value + sign * (series.half[k] ?? 0), floor));
+  const around = [...points(frame, t, edge(1)), ...points(frame, t, edge(-1)).reverse()];
+  add(parent, "path", { class: "band", d: `M${around.join("L")}Z`, opacity: 0.14,
+    style: `fill: light-dark(${policy.colour}, ${policy.dark})` });
 }
 
 function drawStale(chart) {
@@ -86,39 +144,67 @@ function refresh() {
   inView.forEach(drawStale);
 }
 
-// ---- what charts of one world share: the range of x, and the round pointed at
-
-function link(chart, change) {
-  const world = worldOf(chart), ends = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
-  if (ends[0] === undefined && !change["xaxis.autorange"]) return;
-  const range = change["xaxis.autorange"] ? null : ends;
-  if (String(range) === String(world.range ?? null)) return;
-  world.range = range;
-  redraw(siblings(chart).filter(other => other !== chart));
-}
-
 function redraw(some) {
   for (const chart of some) {
     if (inView.has(chart)) draw(chart);
-    else if (chart.dataset.version !== undefined) chart.dataset.version = "old";
+    else chart.dataset.version = "old";
   }
 }
 
-function point(chart, clientX) {
-  const { xaxis } = chart._fullLayout, world = worldOf(chart);
-  const at = xaxis.p2d(clientX - chart.getBoundingClientRect().left - xaxis._offset);
+// ---- what charts of one world share: the range of rounds, and the round pointed at
+
+function point(chart, event) {
+  const world = worldOf(chart), at = chart.frame.x.back(xOf(chart, event));
   const gaps = world.t.map(t => Math.abs(t - at));
   world.at = gaps.indexOf(Math.min(...gaps));
   siblings(chart).forEach(showCursor);
   readOut(chart.closest("section"), chart);
 }
 
+const xOf = (chart, event) => event.clientX - chart.getBoundingClientRect().left;
+
 function showCursor(chart) {
-  const cursor = chart.parentNode.querySelector(".cursor"), world = worldOf(chart);
-  if (!chart._fullLayout || world.at === undefined) return;
-  const { xaxis, yaxis } = chart._fullLayout, x = xaxis.d2p(world.t[world.at]);
-  Object.assign(cursor.style, { left: `${xaxis._offset + x}px`, top: `${yaxis._offset}px`,
-    height: `${yaxis._length}px`, visibility: x < 0 || x > xaxis._length ? "hidden" : "visible" });
+  const world = worldOf(chart), cursor = chart.querySelector(".cursor");
+  if (!cursor || world.at === undefined) return;
+  const { x } = chart.frame, t = world.t[world.at], isShown = t >= x.domain[0] && t <= x.domain[1];
+  cursor.setAttribute("x1", x(t));
+  cursor.setAttribute("x2", x(t));
+  cursor.setAttribute("visibility", isShown ? "visible" : "hidden");
+}
+
+function span(chart, event) {
+  const { x } = chart.frame, ends = [chart.begin, xOf(chart, event)].sort((a, b) => a - b);
+  const edges = x.domain.map(x);
+  return ends.map(pixel => Math.min(Math.max(pixel, edges[0]), edges[1]));
+}
+
+function zoom(chart, range) {
+  worldOf(chart).range = range;
+  redraw(siblings(chart));
+}
+
+function listen(chart) {
+  chart.addEventListener("pointermove", event => {
+    point(chart, event);
+    if (chart.begin === undefined) return;
+    const [from, to] = span(chart, event), box = chart.querySelector(".zoom");
+    box.setAttribute("x", from);
+    box.setAttribute("width", to - from);
+  });
+  chart.addEventListener("pointerdown", event => {
+    point(chart, event);
+    if (event.pointerType !== "mouse" || event.button) return;
+    chart.begin = xOf(chart, event);
+    chart.setPointerCapture(event.pointerId);
+  });
+  chart.addEventListener("pointerup", event => {
+    if (chart.begin === undefined) return;
+    const [from, to] = span(chart, event);
+    chart.begin = undefined;
+    if (to - from > 8) zoom(chart, [from, to].map(chart.frame.x.back));
+  });
+  chart.addEventListener("pointercancel", () => { chart.begin = undefined; });
+  chart.addEventListener("dblclick", () => zoom(chart, null));
 }
 
 // ---- the readout beside the charts: values at that round, least first, and a legend
@@ -181,10 +267,10 @@ boxes.forEach(box => box.addEventListener("change", update));
 document.getElementById("all").addEventListener("click", () => show(() => true));
 document.getElementById("none").addEventListener("click", () => show(() => false));
 document.getElementById("theme").addEventListener("click", () => {
-  root.style.colorScheme = isDark() ? "light" : "dark";
-  refresh();
+  const isDark = getComputedStyle(root).colorScheme === "dark" ||
+    (!root.style.colorScheme && matchMedia("(prefers-color-scheme: dark)").matches);
+  root.style.colorScheme = isDark ? "light" : "dark";
 });
-system.addEventListener("change", refresh);
 window.addEventListener("beforeprint", () => charts.forEach(drawStale));
 document.querySelectorAll("[data-axis]").forEach(button => button.addEventListener("click", () => {
   const own = button.closest("figure").querySelector(".chart"), { axis } = button.dataset;
@@ -197,7 +283,6 @@ document.querySelectorAll("[data-axis]").forEach(button => button.addEventListen
       .setAttribute("aria-pressed", kind === "log");
   });
   redraw(changed);
-  changed.forEach(showCursor);
 }));
 
 const watcher = new IntersectionObserver(entries => {
@@ -208,8 +293,16 @@ const watcher = new IntersectionObserver(entries => {
     } else inView.delete(target);
   }
   document.body.dataset.state = "ready";
-});
+}, { rootMargin: "200px" });
 document.querySelectorAll("section[data-world]").forEach(section => {
   readOut(section, section.querySelector(".chart"));
 });
-charts.forEach(chart => watcher.observe(chart));
+charts.forEach(chart => {
+  listen(chart);
+  watcher.observe(chart);
+});
+let wide = innerWidth;
+window.addEventListener("resize", () => {
+  if (innerWidth !== wide) refresh(); // a phone's bars change the height all the time
+  wide = innerWidth;
+});

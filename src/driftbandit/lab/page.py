@@ -44,8 +44,6 @@ def page(
     hero: str | None = None,
 ) -> str:
     """The report as HTML: summaries over all environments, then a section for each."""
-    from plotly.offline import get_plotlyjs
-
     study = stored_study(store)
     title = escape((study and (study.title or study.name)) or store.folder.resolve().name)
     data = _data(lines, hero)
@@ -66,7 +64,7 @@ def page(
             f"{_contents(summaries, per_world)}</header>",
             f"<main>{_toggles(data['policies'])}{overviews}{sections}{_origin(store)}</main>",
             f'<script type="application/json" id="data">{encoded}</script>',
-            f"<script>{get_plotlyjs()}</script><script>{_beside('page.js')}</script></body></html>",
+            f"<script>{_beside('page.js')}</script></body></html>",
         ]
     )
 
@@ -86,7 +84,7 @@ def _data(lines: pl.DataFrame, hero: str | None) -> dict[str, Any]:
             "hero": label == best,
             "colour": look.colour,
             "dark": DARK.get(look.colour, look.colour),
-            "dash": ",".join(f"{STROKE * length:g}px" for length in look.dash) or "solid",
+            "dash": " ".join(f"{STROKE * length:g}" for length in look.dash),
         }
         for label, look in looks(names).items()
     ]
@@ -136,11 +134,10 @@ def _contents(summaries: Sequence[Table], per_world: Sequence[Table]) -> str:
 
 
 def _swatch(policy: dict[str, Any]) -> str:
-    dash = "" if policy["dash"] == "solid" else policy["dash"].replace("px", "").replace(",", " ")
     return (
         f'<svg width="28" height="8" aria-hidden="true"><path d="M0 4H28" stroke-width="'
         f'{3.5 if policy["hero"] else STROKE}" style="stroke: light-dark({policy["colour"]}, '
-        f'{policy["dark"]})" stroke-dasharray="{dash}"/></svg>'
+        f'{policy["dark"]})" stroke-dasharray="{policy["dash"]}"/></svg>'
     )
 
 
@@ -186,9 +183,9 @@ def _chart(world: str, column: str, caption: str, axis: str, log: bool) -> str:
     label = escape(f"{caption}, against the round, in {world}; a table gives the final numbers")
     return (
         f"<figure><figcaption><span>{caption}</span>{buttons}</figcaption>"
-        f'<div class="frame"><div class="chart" role="img" aria-label="{label}" data-x="linear" '
+        f'<div class="chart" role="img" aria-label="{label}" data-x="linear" '
         f'data-column="{column}" data-title="{axis}" data-y="{"log" if log else "linear"}"></div>'
-        '<div class="cursor"></div></div></figure>'
+        "</figure>"
     )
 
 
