@@ -2,7 +2,7 @@
 
 from driftbandit.lab.execute import Engine, execute
 from driftbandit.lab.orders import fit_orders
-from driftbandit.lab.report import write_report
+from driftbandit.lab.report import names_of, write_report
 from driftbandit.lab.spec import Study, changed, parse_study, read_study, shipped
 from driftbandit.lab.store import Store, load_results
 from driftbandit.lab.summary import finals
@@ -16,6 +16,7 @@ __all__ = [
     "finals",
     "fit_orders",
     "load_results",
+    "names_of",
     "parse_study",
     "read_study",
     "shipped",

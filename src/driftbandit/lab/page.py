@@ -206,7 +206,7 @@ def _table(table: Table) -> str:
 
 
 def _cell(item: Item, text: str) -> str:
-    kind = ' class="text"' if re.search("[A-Za-z]{3}", item.text) else ""
+    kind = ' class="text"' if re.match(r"[a-z_]{3,} ", item.text) else ""
     return (
         f"<td{kind}><b>{escape(text)}</b></td>" if item.best else f"<td{kind}>{escape(text)}</td>"
     )
@@ -223,7 +223,8 @@ def _aligned(texts: Sequence[str]) -> list[str]:
         for pieces, (a, point, b) in zip(parts, whole):
             gap = POINT_SPACE if right and not point else ""
             pad = gap + FIGURE_SPACE * (right - len(b))
-            pieces[place] = FIGURE_SPACE * (left - len(a)) + a + point + b + pad
+            pieces[place] = FIGURE_SPACE * (left - len(a)) + a + point + b
+            pieces[place + 1] = re.sub(r"^[],%]*", rf"\g<0>{pad}", pieces[place + 1])
     return ["".join(pieces) for pieces in split]
 
 

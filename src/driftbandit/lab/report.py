@@ -13,7 +13,15 @@ from driftbandit.lab.figures import WIDTHS, draw_regret
 from driftbandit.lab.orders import fit_orders, orders_table
 from driftbandit.lab.page import page
 from driftbandit.lab.store import Store
-from driftbandit.lab.summary import chosen, curves, final_regrets, finals, named, stored_study
+from driftbandit.lab.summary import (
+    chosen,
+    curves,
+    final_regrets,
+    finals,
+    named,
+    stored_policies,
+    stored_study,
+)
 from driftbandit.lab.sweeps import draw_sweeps, sweeps
 from driftbandit.lab.tables import Table, across_worlds, overview, panels, to_latex, to_markdown
 
@@ -49,6 +57,17 @@ def write_report(
     profiles = draw_profiles(runs, target, width, hero, focus) if runs else {}
     more = {"sweep": swept, "profile": profiles}
     return paths | {f"{name} {kind}": p for name, of in more.items() for kind, p in of.items()}
+
+
+def names_of(folder: str | os.PathLike[str], text: str | None) -> list[str]:
+    """Policies from a list with commas; names that have commas themselves are found whole."""
+    known, names = stored_policies(Store(folder)), []
+    pieces = [piece.strip() for piece in (text or "").split(",") if piece.strip()]
+    while pieces:
+        joined = (", ".join(pieces[:k]) for k in range(len(pieces), 0, -1))
+        names.append(next((name for name in joined if name in known), pieces[0]))
+        pieces = pieces[names[-1].count(",") + 1 :]
+    return named(names, known) if names else []
 
 
 def _write_texts(

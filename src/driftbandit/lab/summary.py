@@ -134,6 +134,11 @@ def named(names: Sequence[str], known: list[str]) -> list[str]:
     return list(names) or known
 
 
+def stored_policies(store: Store) -> list[str]:
+    """Labels of the policies, in the order of the study."""
+    return list(rows(store).collect_schema()["policy"].categories)  # type: ignore[attr-defined]
+
+
 def rows(store: Store) -> pl.LazyFrame:
     """The results of the study's cells; environments and policies are Enums in its order."""
     study = stored_study(store)
