@@ -24,7 +24,6 @@ from driftbandit.lab.statistics import (
 )
 
 MANY = 5  # worlds from which on an average over them says something
-THRESHOLDS = np.linspace(0.0, 1.2, 121)
 
 
 class Runs(NamedTuple):
@@ -88,14 +87,16 @@ def aggregates(runs: Runs) -> pl.DataFrame:
 
 
 def profiles(runs: Runs) -> pl.DataFrame:
-    """Share of runs at or below each normalised regret, with its 95 % interval."""
-    parts = []
+    """Share of runs at or below each normalised regret, with its 95 % interval; thresholds end
+    where the worst twentieth of all runs begins."""
+    parts, every = [], np.concatenate([r.ravel() for r in runs.by_policy.values()])
+    thresholds = np.linspace(0.0, float(np.quantile(every, 0.95)), 121)
     for policy, regrets in runs.by_policy.items():
-        share = performance_profile(regrets, THRESHOLDS)
+        share = performance_profile(regrets, thresholds)
         low, high = stratified_interval(
-            lambda some: performance_profile(some, THRESHOLDS), regrets, draws=500
+            lambda some: performance_profile(some, thresholds), regrets, draws=500
         )
-        columns = {"threshold": THRESHOLDS, "share": share, "low": low, "high": high}
+        columns = {"threshold": thresholds, "share": share, "low": low, "high": high}
         parts.append(pl.DataFrame(columns).with_columns(policy=pl.lit(policy)))
     return pl.concat(parts)
 
@@ -128,7 +129,7 @@ def _figure(
         if shown:
             band = {"color": style["color"], "alpha": 0.15, "lw": 0}
             ax.fill_between(mine["threshold"], mine["low"], mine["high"], **band)
-    ax.set(xlim=(0, THRESHOLDS[-1]), ylim=(0, 1.02), ylabel="share of runs with less")
+    ax.set(xlim=(0, frame["threshold"].max()), ylim=(0, 1.02), ylabel="share of runs with less")
     ax.set_xlabel(f"regret over that of {runs.scale}".replace("$", r"\$"))
     ax.grid(alpha=0.25)
     figure.legend(loc="outside right upper", frameon=False, fontsize=width.size - 1.0)

@@ -126,6 +126,16 @@ def blank(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), dpi=DPI, layout="constrained")
 
 
+def plain_decades(ax: Any) -> None:
+    """Ticks of a logarithmic height as plain numbers, few enough to be read."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = ax.get_ylim()
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 200 else (1.0, 2.0, 5.0)))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
 def finish(figure: Any, labelled: list[Any], size: float, width: Width, caption: str) -> None:
     """Say what bands are; then, with the size of every panel settled, place the labels."""
     letters = int(width.inches * 72 / (0.52 * size))
@@ -167,6 +177,7 @@ def _draw_panel(pair: Any, part: pl.DataFrame, how: Emphasis, size: float) -> li
     above.set_title(textwrap.fill(part["environment"][0].replace("$", r"\$"), 40))
     above.set_ylim(bottom=0)
     below.set(xlabel="round $t$", yscale="log")
+    plain_decades(below)
     for ax in pair:
         ax.set_xlim(0, part["round"].max())
         ax.grid(alpha=0.25)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from driftbandit.lab.figures import Emphasis, Width, blank, finish, save
+from driftbandit.lab.figures import Emphasis, Width, blank, finish, plain_decades, save
 from driftbandit.lab.line_ends import LINE_HEIGHT, add_labels
 from driftbandit.lab.looks import LOOKS, hero_of, looks
 from driftbandit.lab.spec import Study
@@ -146,8 +146,7 @@ def _draw_panel(
         ax.set_xticks(values, [f"{v:g}" for v in values], minor=False)
         ax.set_xticks([], minor=True)
     if rising:
-        ax.yaxis.set_major_formatter("{x:g}")
-        ax.yaxis.set_minor_formatter("{x:g}")
+        plain_decades(ax)
     else:
         ax.set_ylim(bottom=0)
     ax.margins(x=0.03)
