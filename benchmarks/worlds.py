@@ -1,7 +1,7 @@
 """How AutoDOMD compares in many worlds, as ratios on common seeds: `make bench-worlds`.
 
 Seeds 1000 to 2100 designed AutoDOMD and seeds 0 to 19 chose `best fixed` in each world; many-worlds
-judges on seeds from 5000 on, ablation on seeds from 8000 on. The paper's figure is on seeds 0 to 19.
+judges on seeds from 5000 on, ablation on seeds from 8000 on, the paper's figure on seeds 0 to 19.
 """
 
 from __future__ import annotations
