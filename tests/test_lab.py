@@ -58,7 +58,7 @@ def settled(folder):
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study with spaces")
-    assert execute(STUDY, SMALL, Store(folder), Engine(workers=2, block=2)) == 18
+    assert execute(STUDY, SMALL, Store(folder), Engine(workers=2, block=2)) == (18, 0)
     return folder
 
 
@@ -77,7 +77,7 @@ def test_duckdb_reads_the_folder_as_it_is(stored):
 
 def test_a_second_run_has_nothing_to_do(stored):
     before = settled(stored)
-    assert execute(STUDY, SMALL, Store(stored), Engine(block=2)) == 0
+    assert execute(STUDY, SMALL, Store(stored), Engine(block=2)) == (0, 18)
     assert settled(stored).equals(before)
 
 
@@ -95,7 +95,7 @@ def test_a_lost_cell_is_run_again_and_half_files_do_not_count(stored, tmp_path):
     victim = sorted((folder / "cells").glob("*.parquet"))[0]
     (folder / "cells" / f".{victim.stem}.x.part").write_bytes(victim.read_bytes()[:100])
     victim.unlink()
-    assert execute(STUDY, SMALL, Store(folder), Engine(workers=1)) == 1
+    assert execute(STUDY, SMALL, Store(folder), Engine(workers=1)) == (1, 5)
     assert settled(folder).equals(whole)
 
 
@@ -171,7 +171,7 @@ def test_an_interrupted_run_goes_on(tmp_path, how):
         assert process.returncode == 130
         assert errors == "driftbandit: interrupted; what was finished is stored\n"
     study = parse_study(text, "s.toml")
-    assert execute(study, text, Store(tmp_path / "r")) == len(cells_of(study, 10)) - done
+    assert execute(study, text, Store(tmp_path / "r")).stored == done
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -278,7 +278,7 @@ def test_one_policy_is_tuned_on_other_seeds_and_a_slow_one_has_fewer(tmp_path):
         best = min(variants, key=lambda policy: simulate(policy, world, range(3)).total.mean())
         found = fixed.filter(pl.col("environment") == label)["regret"].mean()
         assert found == pytest.approx(simulate(best, world, range(7, 11)).total.mean())
-    assert execute(study, TUNED, Store(tmp_path), Engine(workers=1)) == 0
+    assert execute(study, TUNED, Store(tmp_path), Engine(workers=1)).ran == 0
 
 
 def test_slopes_are_fitted_next_to_the_theorems(tmp_path):

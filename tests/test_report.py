@@ -87,10 +87,20 @@ def frame(cell):
 
 
 def fill(store, block=2, text=STUDY):
-    store.keep(text)
+    cells = cells_of(parse_study(STUDY, "tiny"), block)
+    store.keep(text, cells)
     store.start({"engine": "by <hand>", "shared_cores": True})
-    for cell in cells_of(parse_study(STUDY, "tiny"), block):
+    for cell in cells:
         store.add(cell, frame(cell))
+    return store
+
+
+def filled(folder, text, change=lambda rows: rows):
+    """A store of a study's cells, its frames changed."""
+    store, cells = Store(folder), cells_of(parse_study(text, "some"), 4)
+    store.keep(text, cells)
+    for cell in cells:
+        store.add(cell, change(frame(cell)))
     return store
 
 
@@ -170,29 +180,27 @@ def test_other_blocks_and_cells_of_an_earlier_text_change_nothing(store, tmp_pat
 def test_a_run_with_changed_numbers_is_what_is_shown(tmp_path):
     store = fill(Store(tmp_path))
     text = changed(STUDY, horizon=60)
-    store.keep(text)
-    for cell in cells_of(parse_study(text, "tiny"), 4):
+    cells = cells_of(parse_study(text, "tiny"), 4)
+    store.keep(text, cells)
+    for cell in cells:
         store.add(cell, frame(cell).with_columns(pl.col("round") + 10, pl.col("regret") * 2))
     row = line(finals(store), WORLDS[0], "DOMD-GLB")
     assert (row["horizon"], row["mean"]) == (60, pytest.approx(2 * 107.5))
 
 
-def test_cells_under_labels_that_the_text_lacks_stay(tmp_path):
+def test_cells_that_the_study_no_longer_has_are_not_shown(tmp_path):
     mixed = fill(Store(tmp_path))
     cell = cells_of(parse_study(STUDY, "tiny"), 4)[0]
-    mixed.add(dataclasses.replace(cell, policy_label="older"), renamed(frame(cell), "older"))
-    assert finals(mixed)["policy"].unique().sort().to_list() == [*POLICIES, "older"]
-
-
-def renamed(rows, label):
-    return rows.with_columns(policy=pl.lit(label).cast(pl.Categorical))
+    mixed.add(dataclasses.replace(cell, policy_label="older"), frame(cell))
+    assert finals(mixed)["policy"].unique().sort().to_list() == POLICIES
 
 
 def test_one_seed_has_no_deviation_and_no_interval(tmp_path):
     single = Store(tmp_path)
     text = STUDY.replace("seeds = 4", "seeds = 1")
-    single.keep(text)
-    for cell in cells_of(parse_study(text, "single"), 1):
+    cells = cells_of(parse_study(text, "single"), 1)
+    single.keep(text, cells)
+    for cell in cells:
         single.add(cell, frame(cell))
     row = line(finals(single), WORLDS[0], EVIL)
     assert math.isnan(row["deviation"])
@@ -202,9 +210,13 @@ def test_one_seed_has_no_deviation_and_no_interval(tmp_path):
 
 
 def test_a_label_with_two_meanings_is_refused(tmp_path):
-    doubtful = fill(Store(tmp_path), text="not a study")
-    cell = cells_of(parse_study(STUDY, "tiny"), 2)[0]
-    doubtful.add(dataclasses.replace(cell, policy='{"type": "Other"}'), frame(cell))
+    doubtful = Store(tmp_path)
+    cell = cells_of(parse_study(STUDY, "tiny"), 4)[0]
+    other = dataclasses.replace(cell, policy=cell.policy.replace("0.01", "0.02"))
+    assert other != cell
+    doubtful.keep("not a study", [cell, other])
+    for each in (cell, other):
+        doubtful.add(each, frame(cell))
     with pytest.raises(ValueError, match="names different cells"):
         finals(doubtful)
 
@@ -225,11 +237,8 @@ def test_figures_are_whole_and_repeatable(store, report, tmp_path):
 
 
 def test_cost_curves_are_medians_that_one_slow_interval_does_not_move(store, tmp_path):
-    slow = Store(tmp_path)
-    slow.keep(STUDY)
-    for cell in cells_of(parse_study(STUDY, "tiny"), 4):
-        hiccup = pl.when(pl.col("round") == 20).then(1e6).otherwise(pl.col("update_us"))
-        slow.add(cell, frame(cell).with_columns(update_us=hiccup))
+    hiccup = pl.when(pl.col("round") == 20).then(1e6).otherwise(pl.col("update_us"))
+    slow = filled(tmp_path, STUDY, lambda rows: rows.with_columns(update_us=hiccup))
     calm, hurt = (curves(s)["cost_us"].to_numpy() for s in (store, slow))
     np.testing.assert_allclose(hurt, calm, rtol=0.2)
     assert len(T) > SMOOTHING
@@ -306,11 +315,7 @@ def test_tables_mark_what_the_test_calls_best_and_never_the_oracle(store):
 
 
 def test_a_policy_on_fewer_seeds_is_compared_on_those_and_says_so(tmp_path):
-    few = Store(tmp_path)
-    text = STUDY.replace('type = "GLBOMD"', 'type = "GLBOMD"\nseeds = 3')
-    few.keep(text)
-    for cell in cells_of(parse_study(text, "few"), 4):
-        few.add(cell, frame(cell))
+    few = filled(tmp_path, STUDY.replace('type = "GLBOMD"', 'type = "GLBOMD"\nseeds = 3'))
     row = line(finals(few), WORLDS[0], EVIL)
     assert (row["seeds"], row["common"]) == (3, 3)
     assert row["difference"] == pytest.approx(50 * (1.0 + 0.3 * 1.0))  # seeds 0, 1, 2
@@ -340,55 +345,64 @@ def test_only_the_policies_asked_for_are_shown(store, tmp_path):
 
 
 def test_names_with_commas_are_found_whole(tmp_path):
-    store = Store(tmp_path)
+    tiny, store, cells = cells_of(parse_study(STUDY, "tiny"), 4)[0], Store(tmp_path), []
     for label in ("a, b", "a", "b"):
-        cell = cells_of(parse_study(STUDY, "tiny"), 4)[0]
-        cell = dataclasses.replace(cell, policy_label=label, policy=json.dumps({"type": label}))
-        store.cells.mkdir(parents=True, exist_ok=True)
-        store.add(cell, renamed(frame(cells_of(parse_study(STUDY, "tiny"), 4)[0]), label))
+        cells.append(dataclasses.replace(tiny, policy_label=label))
+    store.keep(STUDY, cells)
+    for cell in cells:
+        store.add(cell, frame(tiny).with_columns(policy=pl.lit(cell.policy_label)))
     assert names_of(tmp_path, "a, b") == ["a, b"]
     assert names_of(tmp_path, "b,a") == ["b", "a"]
     assert names_of(tmp_path, None) == []
 
 
-SWEPT = STUDY.replace("horizon = 50", "horizon = 50\ntune_on = 1\nfirst_seed = 1").replace(
-    'type = "DOMD"', 'type = "DOMD"\ndiscount = [0.5, 0.9, 0.99]\nscale = 0.2'
+TUNED = STUDY.replace("horizon = 50", "horizon = 50\nfirst_seed = 2").replace(
+    'type = "DOMD"', 'type = "DOMD"\ntune_on = 2\ndiscount = [0.5, 0.9, 0.99]\nscale = 0.2'
 )
 
 
 def test_what_tuning_chose_is_shown_in_each_world(tmp_path):
-    store = Store(tmp_path)
-    store.keep(SWEPT)
-    wanted = {WORLDS[0]: "discount 0.5", WORLDS[1]: "discount 0.99"}
-    for cell in cells_of(parse_study(SWEPT, "tuned"), 4):
-        options = json.loads(cell.swept)
-        world, policy = cell.environment_label, cell.policy_label
-        played = f"discount {options.get('policy.discount')}"
-        if policy != "DOMD-GLB" or played == wanted[world]:
-            seeds = tuple(s - 1 for s in cell.seeds)
-            frame_ = frame(dataclasses.replace(cell, seeds=seeds))
-            store.add(cell, frame_.with_columns(pl.col("seed") + 1))
-    assert chosen(store) == {(world, "DOMD-GLB"): text for world, text in wanted.items()}
+    store, study = Store(tmp_path), parse_study(TUNED, "tuned")
+    (trial,) = study.trials()
+    assert [(entry.type, trial.seeds, trial.first_seed) for entry in trial.policies] == [
+        ("DOMD", 2, 0)
+    ]
+    tried = cells_of(trial, 4)
+    tuning = Store(tmp_path / "tuning")
+    tuning.keep(TUNED, tried)
+    for cell in tried:
+        tuning.add(cell, frame(cell))
+    wanted = {WORLDS[0]: 0.5, WORLDS[1]: 0.99}
+    cells = [
+        cell
+        for cell in cells_of(study, 4)
+        if cell.policy_label != "DOMD-GLB"
+        or json.loads(cell.swept)["policy.discount"] == wanted[cell.environment_label]
+    ]
+    store.keep(TUNED, cells)
+    for cell in cells:
+        rows = frame(dataclasses.replace(cell, seeds=(0, 1, 2, 3)))
+        store.add(cell, rows.with_columns(pl.col("seed") + 2))
+    assert chosen(store) == {(w, "DOMD-GLB"): f"discount {value}" for w, value in wanted.items()}
     table = panels(finals(store), chosen(store))[1]
     assert table.header[-1] == "chosen by tuning"
     assert [row[-1].text for row in table.rows] == ["", "discount 0.99", ""]
-    assert "discount 0.99" in write_report(tmp_path)["html"].read_text().replace("\u2007", "")
+    assert "discount 0.99" in re.sub(
+        "[\u2007\u2008]", "", write_report(tmp_path)["html"].read_text()
+    )
 
 
-def test_sweeps_are_lines_over_values_that_have_labels_of_their_own():
+def test_sweeps_are_lines_over_values_where_all_else_stays_the_same():
     text = STUDY.replace(
-        'type = "DOMD"', 'type = "DOMD"\nscale = [0.1, 0.2, 0.4]\nlabel = "{scale}"'
-    )
-    text = text.replace(
-        f'label = "{WORLDS[0]}"', 'turns = [1.0, 2.0, 4.0]\nlabel = "{turns:g} turns"'
-    )
+        'type = "DOMD"', 'type = "DOMD"\nscale = [0.1, 0.2, 0.4]\nlabel = "scale {scale}"'
+    ).replace(f'label = "{WORLDS[0]}"', 'turns = [1.0, 2.0, 4.0]\nlabel = "{turns:g} turns"')
     study = parse_study(text, "swept")
     lines = [
         {"environment": w, "policy": p, "mean": 10.0 * k, "deviation": 2.0, "seeds": 4}
         for w, world, _ in study.worlds()
         for k, (p, _, _) in enumerate(study.contenders(world))
     ]
-    found = sweeps(study, pl.DataFrame(lines))
+    found = sweeps(cells_of(study, 4), pl.DataFrame(lines))
     kinds = {(s.kind, s.quantity, s.of_worlds) for s in found}
     assert kinds == {("Circle", "turns", True), ("DOMD", "scale", False)}
     assert len(found) == 5 + 4  # turns for every policy, scale in every world
@@ -655,31 +669,40 @@ def test_a_phone_shows_whole_captions(browser, report):
 
 def large(store, worlds=34, policies=NAMES[:19], seeds=2, points=200):
     """A store of many worlds, written without playing."""
-    rng, t = np.random.default_rng(0), 25 * np.arange(1, points + 1)
-    cell = cells_of(parse_study(STUDY, "tiny"), 4)[0]
-    n = seeds * points
-    for world in range(worlds):
-        for k, policy in enumerate(policies):
-            names = {"environment_label": f"world {world}", "policy_label": policy}
-            recipes = {"environment": json.dumps(world), "policy": json.dumps(policy)}
-            noise = rng.random((seeds, points)).cumsum(axis=1)
-            store.add(
-                dataclasses.replace(cell, **names, **recipes, seeds=tuple(range(seeds))),
-                pl.DataFrame(
-                    {
-                        "environment": [f"world {world}"] * n,
-                        "policy": [policy] * n,
-                        "seed": np.repeat(np.arange(seeds), points),
-                        "round": np.tile(t, seeds),
-                        "regret": ((k + 1) * np.sqrt(t) + noise).ravel(),
-                        **dict.fromkeys(("reward", "update_us"), np.ones(n)),
-                        "choose_us": 1.0 + rng.random(n),
-                        **dict.fromkeys(("error", "ratio"), 1.0 + rng.random(n)),
-                        "bytes": np.full(n, 248),
-                    }
-                ),
-            )
+    tiny, t = cells_of(parse_study(STUDY, "tiny"), 4)[0], 25 * np.arange(1, points + 1)
+    cells = [
+        dataclasses.replace(
+            tiny,
+            environment_label=f"world {world}",
+            policy_label=policy,
+            environment=tiny.environment.replace('"horizon": 50', f'"horizon": {world + 2}'),
+            seeds=tuple(range(seeds)),
+        )
+        for world in range(worlds)
+        for policy in policies
+    ]
+    store.keep(STUDY, cells)
+    for k, cell in enumerate(cells):
+        store.add(cell, noisy(cell, t, k))
     return store
+
+
+def noisy(cell, t, number):
+    rng, n = np.random.default_rng(number), len(cell.seeds) * len(t)
+    noise = rng.random((len(cell.seeds), len(t))).cumsum(axis=1)
+    return pl.DataFrame(
+        {
+            "environment": [cell.environment_label] * n,
+            "policy": [cell.policy_label] * n,
+            "seed": np.repeat(cell.seeds, len(t)),
+            "round": np.tile(t, len(cell.seeds)),
+            "regret": ((number % 19 + 1) * np.sqrt(t) + noise).ravel(),
+            **dict.fromkeys(("reward", "update_us"), np.ones(n)),
+            "choose_us": 1.0 + rng.random(n),
+            **dict.fromkeys(("error", "ratio"), 1.0 + rng.random(n)),
+            "bytes": np.full(n, 248),
+        }
+    )
 
 
 CLICK = """
@@ -693,9 +716,7 @@ requestAnimationFrame(() => setTimeout(() => done(performance.now() - begin)));
 def test_a_toggle_in_a_report_of_34_worlds_is_drawn_within_a_fifth_of_a_second(browser, tmp_path):
     from driftbandit.lab.page import page as html
 
-    store = Store(tmp_path)
-    store.start({"study": "large"})
-    large(store)
+    store = large(Store(tmp_path))
     path = tmp_path / "report.html"
     path.write_text(html(store, [], panels(finals(store)), curves(store)))
     opened(browser, path)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,12 +19,15 @@ app = typer.Typer(
 
 Out = Annotated[Path | None, typer.Option("--out", help="Folder; default results/STUDY.")]
 Seeds = Annotated[int | None, typer.Option(min=1, max=10**6, help="Seeds instead of its own.")]
-Horizon = Annotated[
-    int | None, typer.Option(min=2, max=10**9, help="Rounds instead of the study's.")
-]
+Horizon = Annotated[int | None, typer.Option(min=2, max=10**9, help="Rounds in every environment.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes; default one per core.")]
 Scheduler = Annotated[
     str | None, typer.Option(help='Address of a Dask scheduler, or "local" for a cluster here.')
+]
+
+Import = Annotated[
+    list[str] | None,
+    typer.Option("--import", help="Module with classes of your own; may be repeated."),
 ]
 
 
@@ -69,9 +73,10 @@ def run(
     horizon: Horizon = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
+    modules: Import = None,
 ) -> None:
     """Run a study, or go on with it, and write its report."""
-    _study(study, out, seeds, horizon, workers, scheduler)
+    _study(study, out, seeds, horizon, workers, scheduler, modules)
 
 
 @app.command()
@@ -106,11 +111,22 @@ def studies() -> None:
 
 
 @app.command()
-def policies() -> None:
-    """Every policy: paper, what it must know beforehand, cost and memory per round, regret."""
+def policies(modules: Import = None) -> None:
+    """Every policy: paper, what it must know beforehand, cost and memory per round, regret.
+
+    Those of installed plug-ins and of imported modules come last.
+    """
+    from driftbandit import Policy, Recipe, plugins
     from driftbandit.policies.catalogue import CATALOGUE, Entry
 
-    rows = [(entry.policy.__name__, *entry[1:]) for entry in CATALOGUE]
+    plugins.load(modules or [], Path.cwd())
+    plugins.load_offered("driftbandit.policies")
+    rows: list[tuple[str, ...]] = [(line.policy.__name__, *line[1:]) for line in CATALOGUE]
+    for kind in Recipe.registry.values():
+        if issubclass(kind, Policy) and not kind.__module__.startswith("driftbandit."):
+            method = (kind.__doc__ or "").strip().split("\n")[0]
+            blank = [""] * (len(Entry._fields) - 3)
+            rows.append((kind.__name__, f"plug-in {kind.__module__}", method, *blank))
     _table("Policies; cost and memory per round", ("name", *Entry._fields[1:]), rows)
 
 
@@ -140,22 +156,34 @@ def _study(
     horizon: int | None,
     workers: int | None,
     scheduler: str | None,
+    modules: list[str] | None = None,
 ) -> None:
     _lab()
     from driftbandit import lab
 
-    text = lab.changed(lab.read_study(source)[1], seeds=seeds, horizon=horizon)
-    study = lab.parse_study(text, source)
+    study, text = lab.read_study(source, seeds=seeds, horizon=horizon, plugins=modules or ())
     folder = out or Path("results") / study.name
     engine = lab.Engine(workers=workers, scheduler=scheduler)
-    with _cells_bar(study.name) as progress:
-        ran = lab.execute(study, text, lab.Store(folder), engine, progress)
-    print(f"{study.name}: {ran} cells run, every other one was stored already")
+    with _cells_bar(study.name) as (progress, say):
+        done = lab.execute(study, text, lab.Store(folder), engine, progress, say)
+    print(f"{study.name}: {_counted(*done)}")
     page = folder / "report" / "report.html"
-    if ran or not page.exists() or page.stat().st_mtime < (folder / "study.toml").stat().st_mtime:
+    kept = (folder / name for name in ("study.toml", "current.json"))
+    if (
+        done.ran
+        or not page.exists()
+        or page.stat().st_mtime < max(path.stat().st_mtime for path in kept)
+    ):
         _show(folder, None)
     else:
         print(f"The report is up to date: {page}")
+
+
+def _counted(ran: int, stored: int) -> str:
+    """How many cells were run, in words."""
+    if not ran:
+        return f"all {stored} cells were stored already"
+    return f"{ran} cells run" + (f", {stored} were stored already" if stored else "")
 
 
 def _show(folder: Path, out: Path | None, **options: Any) -> None:
@@ -186,14 +214,15 @@ def _finals(store: Any) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 
 def _table(title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     console = Console()
     if not console.is_terminal:
         console = Console(width=240)  # a file or a pipe has room
-    table = Table(*header, title=title)
+    table = Table(*map(escape, header), title=title)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))  # a label such as [/red] is no markup
     console.print(table)
 
 
@@ -210,8 +239,8 @@ def _lab() -> None:
 
 
 @contextmanager
-def _cells_bar(label: str) -> Iterator[Any]:
-    """Cells done, rate and time left; silent where nobody watches."""
+def _cells_bar(label: str) -> Iterator[tuple[Callable[[int, int], None], Callable[[str], None]]]:
+    """What is done, cells, rate and time left; silent where nobody watches."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -232,14 +261,19 @@ def _cells_bar(label: str) -> Iterator[Any]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(f"{label}: cells", total=None, rate="")
+        task = bar.add_task(label, total=None, rate="")
 
         def advance(done: int, total: int) -> None:
             speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
             rate = f"{speed:.2f} cells/s" if speed else ""
             bar.update(task, completed=done, total=total, rate=rate)
 
-        yield advance
+        yield advance, lambda what: bar.update(task, description=f"{label}: {what}")
+
+
+def _warn(message: Warning | str, *_: Any) -> None:
+    """Warnings are one line, too."""
+    print(f"driftbandit: {message}", file=sys.stderr)
 
 
 def main() -> None:
@@ -247,6 +281,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without ± is no reason to fail
+    warnings.showwarning = _warn  # type: ignore[assignment]
     try:
         app()
     except (ValueError, OSError, ImportError) as error:

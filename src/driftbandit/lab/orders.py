@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit.lab.store import Store
-from driftbandit.lab.summary import finals, stored_study
+from driftbandit.lab.summary import finals
 from driftbandit.lab.sweeps import Sweep, sweeps
 
 # Exponents of DOMD-GLB's theorems, by environment and swept quantity.
@@ -37,11 +37,9 @@ class Order(NamedTuple):
 
 def fit_orders(store: Store) -> list[Order]:
     """A slope for every policy and every number of the worlds that takes three values or more."""
-    study = stored_study(store)
-    found = sweeps(study, finals(store)) if study else []
     fitted = [
         _fit(sweep)
-        for sweep in found
+        for sweep in sweeps(store.current().values(), finals(store))
         if sweep.of_worlds and len(sweep.values) >= 3 and min(*sweep.values, *sweep.regrets) > 0
     ]
     return sorted(fitted, key=lambda order: order[:3])

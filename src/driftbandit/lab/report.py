@@ -20,7 +20,6 @@ from driftbandit.lab.summary import (
     finals,
     named,
     stored_policies,
-    stored_study,
 )
 from driftbandit.lab.sweeps import draw_sweeps, sweeps
 from driftbandit.lab.tables import Table, across_worlds, overview, panels, to_latex, to_markdown
@@ -52,8 +51,7 @@ def write_report(
     target.mkdir(parents=True, exist_ok=True)
     paths = _write_texts(store, target, ends, lines, runs, hero)
     paths |= draw_regret(lines, target, width, hero, focus)
-    study = stored_study(store)
-    swept = draw_sweeps(sweeps(study, ends) if study else [], target, width, hero)
+    swept = draw_sweeps(sweeps(store.current().values(), ends), target, width, hero)
     profiles = draw_profiles(runs, target, width, hero, focus) if runs else {}
     more = {"sweep": swept, "profile": profiles}
     return paths | {f"{name} {kind}": p for name, of in more.items() for kind, p in of.items()}

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
-from driftbandit.lab.cells import Cell, cells_of
-from driftbandit.lab.spec import Study, parse_study
-from driftbandit.lab.statistics import half_width, holm, paired_difference, unbeaten
+from driftbandit.lab.cells import Cell
+from driftbandit.lab.comparisons import compared
+from driftbandit.lab.spec import Study, outline
+from driftbandit.lab.statistics import half_width
 from driftbandit.lab.store import Store
 
 REFERENCE = "DOMD-GLB"  # differences are to this policy where a study has it
-YARDSTICKS = ("Oracle", "Uniform")  # never the best: one knows the truth, the other does not learn
 PAIR = ["environment", "policy"]
 SMOOTHING = 25  # recorded rounds whose median cost is shown: single ones are noisy
 
@@ -110,19 +108,19 @@ def curves(store: Store, points: int = 300, policies: Sequence[str] = ()) -> pl.
 
 def chosen(store: Store) -> dict[tuple[str, str], str]:
     """Options that tuning chose, by environment and policy, where it had a choice."""
-    study = stored_study(store)
-    planned = cells_of(study, study.seeds) if study else []
     offered: dict[tuple[str, str], list[dict[str, object]]] = {}
-    for cell in planned:
-        offered.setdefault(_what(cell)[:2], []).append(json.loads(cell.swept))
+    for cell in Store(store.folder / "tuning").current().values():
+        labels = cell.environment_label, cell.policy_label
+        offered.setdefault(labels, []).append(json.loads(cell.swept))
     found = {}
-    for cell in _current(store, planned).values():
-        several = offered.get(_what(cell)[:2], [])
+    for cell in store.current().values():
+        labels = cell.environment_label, cell.policy_label
+        several = offered.get(labels, [])
         free = {k for o in several for k in o if any(other.get(k) != o[k] for other in several)}
         played = {k: v for k, v in json.loads(cell.swept).items() if k in free}
         if played:
             texts = (f"{key.partition('.')[2]} {value}" for key, value in played.items())
-            found[_what(cell)[:2]] = ", ".join(texts)
+            found[labels] = ", ".join(texts)
     return found
 
 
@@ -141,72 +139,21 @@ def stored_policies(store: Store) -> list[str]:
 
 def rows(store: Store) -> pl.LazyFrame:
     """The results of the study's cells; environments and policies are Enums in its order."""
-    study = stored_study(store)
-    planned = cells_of(study, study.seeds) if study else []
-    cells = _current(store, planned)
-    _check_labels(list(cells.values()))
-    worlds, policies = _order(planned, list(cells.values()))
-    return _scan(_shares(cells), cells).with_columns(
+    data, cells = store.scan(), list(store.current().values())
+    _check_labels(cells)
+    worlds, policies = _order(cells)
+    return data.with_columns(
         pl.col("environment").cast(pl.String).cast(pl.Enum(worlds)),
         pl.col("policy").cast(pl.String).cast(pl.Enum(policies)),
     )
 
 
-def _shares(cells: dict[Path, Cell]) -> dict[Path, list[int]]:
-    """Seeds to read from each file: blocks of another size leave cells that share some."""
-    seen: set[tuple[str, str, int]] = set()
-    shares = {}
-    for path, cell in sorted(cells.items(), key=lambda item: (-len(item[1].seeds), item[0])):
-        played = {s: (cell.environment_label, cell.policy_label, s) for s in cell.seeds}
-        shares[path] = [seed for seed, what in played.items() if what not in seen]
-        seen.update(played.values())
-    return shares
-
-
-def _scan(shares: dict[Path, list[int]], cells: dict[Path, Cell]) -> pl.LazyFrame:
-    whole = [path for path, seeds in shares.items() if len(seeds) == len(cells[path].seeds)]
-    parts = [
-        pl.scan_parquet(path).filter(pl.col("seed").is_in(seeds))
-        for path, seeds in shares.items()
-        if seeds and path not in whole
-    ]
-    return pl.concat([pl.scan_parquet(whole), *parts])
-
-
 def stored_study(store: Store) -> Study | None:
     """The study as it was last run, unless its text is gone or no longer valid."""
     try:
-        text = (store.folder / "study.toml").read_text(encoding="utf-8")
-        return parse_study(text, "study.toml")
+        return outline((store.folder / "study.toml").read_text(encoding="utf-8"), "study.toml")
     except (OSError, ValueError):
         return None
-
-
-def _current(store: Store, planned: list[Cell]) -> dict[Path, Cell]:
-    """Stored cells by file, without those of an earlier text of the study or an older format."""
-    stored = {}
-    for path in store.cells.glob("*.parquet"):
-        facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-        stored[path] = Cell(**(facts | {"seeds": tuple(facts["seeds"])}))
-    if not stored:
-        raise ValueError(f"{store.folder} holds no results: run a study into it first")
-    now = {path: cell for path, cell in stored.items() if path.stem == cell.key}
-    wanted = {_what(cell) for cell in planned}
-    if wanted.isdisjoint(_what(cell) for cell in now.values()):
-        return _sorted(stored)
-    named = {what[:2] for what in wanted}  # other labels were asked for at some time: they stay
-    return _sorted(
-        {p: c for p, c in now.items() if _what(c) in wanted or _what(c)[:2] not in named}
-    )
-
-
-def _what(cell: Cell) -> tuple[str, str, str, str, int]:
-    labels = cell.environment_label, cell.policy_label
-    return *labels, cell.environment, cell.policy, cell.points
-
-
-def _sorted(cells: dict[Path, Cell]) -> dict[Path, Cell]:
-    return dict(sorted(cells.items(), key=lambda item: _what(item[1])))
 
 
 def _check_labels(cells: list[Cell]) -> None:
@@ -224,16 +171,14 @@ def _check_labels(cells: list[Cell]) -> None:
                 )
 
 
-def _order(planned: list[Cell], cells: list[Cell]) -> tuple[list[str], list[str]]:
+def _order(cells: list[Cell]) -> tuple[list[str], list[str]]:
     """Labels of environments and policies as the study lists them."""
     per_world: dict[str, list[str]] = {}
-    for cell in [*planned, *cells]:
+    for cell in cells:
         labels = per_world.setdefault(cell.environment_label, [])
         if cell.policy_label not in labels:
             labels.append(cell.policy_label)
-    stored = {cell.environment_label for cell in cells}, {cell.policy_label for cell in cells}
-    worlds = [label for label in per_world if label in stored[0]]
-    return worlds, [label for label in _merged(per_world.values()) if label in stored[1]]
+    return list(per_world), _merged(per_world.values())
 
 
 def _merged(lists: Iterable[list[str]]) -> list[str]:
@@ -311,47 +256,4 @@ def _reference(last: pl.DataFrame, name: str | None) -> str:
 def _comparisons(last: pl.DataFrame, reference: str, shown: list[str]) -> pl.DataFrame:
     """Every shown policy against the reference, and whether it may be called best."""
     parts = last.sort(PAIR).partition_by("environment", maintain_order=True)
-    return pl.concat([_compared(part, reference, shown) for part in parts])
-
-
-def _compared(part: pl.DataFrame, reference: str, shown: list[str]) -> pl.DataFrame:
-    """One environment: seeds that a policy was not played on are NaN."""
-    wide = part.with_columns(pl.col("policy").cast(pl.String)).pivot(
-        "policy", index="seed", values="regret"
-    )
-    regrets = {
-        name: wide[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in wide.columns[1:]
-    }
-    base = regrets.get(reference, np.full(wide.height, np.nan))
-    regrets = {name: values for name, values in regrets.items() if name in shown}
-    found = {k: paired_difference(v, base) for k, v in regrets.items() if k != reference}
-    p = dict(zip(found, holm([test.p for test in found.values()])))
-    contest = {name: values for name, values in regrets.items() if name not in YARDSTICKS}
-    best = dict(zip(contest, unbeaten([*contest.values()]) if contest else ()))
-    lines = [
-        {
-            "policy": name,
-            "best": bool(best.get(name, False)),
-            "difference": found[name].mean if name in found else None,
-            "low": found[name].low if name in found else None,
-            "high": found[name].high if name in found else None,
-            "p": p.get(name),
-            "common": found[name].n if name in found else None,
-        }
-        for name in regrets
-    ]
-    return _typed(lines, part)
-
-
-def _typed(lines: list[dict[str, object]], part: pl.DataFrame) -> pl.DataFrame:
-    floats = dict.fromkeys(("difference", "low", "high", "p"), pl.Float64)
-    schema: dict[str, Any] = {
-        "policy": part.schema["policy"],
-        "best": pl.Boolean,
-        **floats,
-        "common": pl.Int64,
-    }
-    frame = pl.DataFrame(lines, schema=schema).with_columns(pl.col(*floats).fill_nan(None))
-    return frame.with_columns(
-        environment=pl.lit(part["environment"][0], part.schema["environment"])
-    )
+    return pl.concat([compared(part, reference, shown) for part in parts])

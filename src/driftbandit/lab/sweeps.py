@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
+from driftbandit.lab.cells import Cell
 from driftbandit.lab.figures import Emphasis, Width, blank, finish, plain_decades, save
 from driftbandit.lab.line_ends import LINE_HEIGHT, add_labels
 from driftbandit.lab.looks import LOOKS, hero_of, looks
-from driftbandit.lab.spec import Study
 from driftbandit.lab.statistics import half_width
 
-Lines = Mapping[tuple[str, str], Mapping[str, Any]]  # final results by environment and policy
+Line = Mapping[str, Any]  # of the final results
 
 
 ENOUGH = 3  # values that make a line
@@ -33,67 +34,45 @@ class Sweep(NamedTuple):
     of_worlds: bool
 
 
-def sweeps(study: Study, finals: pl.DataFrame) -> list[Sweep]:
-    """Every quantity with three values or more whose variants have labels of their own."""
+def sweeps(cells: Iterable[Cell], finals: pl.DataFrame) -> list[Sweep]:
+    """Every quantity that takes three values or more while all other options stay the same."""
     lines = {(str(row["environment"]), str(row["policy"])): row for row in finals.to_dicts()}
-    return [*_of_worlds(study, lines), *_of_policies(study, lines)]
-
-
-def _of_worlds(study: Study, lines: Lines) -> Iterator[Sweep]:
-    policies = dict.fromkeys(policy for _, policy in lines)
-    for entry in study.environments:
-        alone = study.model_copy(update={"environments": (entry,)})
-        options = {label: options for label, _, options in alone.worlds()}
-        for policy in policies:
-            found = {k: lines[k, policy] for k in options if (k, policy) in lines}
-            for quantity in _numbers(entry, {"horizon": study.horizon}):
-                yield from _grouped(entry.type, quantity, policy, options, found, of_worlds=True)
-
-
-def _of_policies(study: Study, lines: Lines) -> Iterator[Sweep]:
-    for entry in study.policies:
-        alone = study.model_copy(update={"policies": (entry,)})
-        for label, world, _ in study.worlds():
-            options = {name: options for name, _, options in alone.contenders(world)}
-            if len(options) < len(alone.contenders(world)):
-                continue  # tuning keeps one of them
-            found = {k: lines[label, k] for k in options if (label, k) in lines}
-            for quantity in _numbers(entry, {}):
-                yield from _grouped(entry.type, quantity, label, options, found, of_worlds=False)
-
-
-def _numbers(entry: Any, defaults: Mapping[str, Any]) -> list[str]:
-    """The options of an entry that are lists of numbers."""
-    options = {**defaults, **(entry.model_extra or {})}
+    groups: dict[tuple[Any, ...], dict[float, Line]] = {}
+    for cell in cells:
+        row = lines.get((cell.environment_label, cell.policy_label))
+        if row is not None:
+            for of_worlds in (True, False):
+                for key, value in _places(cell, of_worlds):
+                    groups.setdefault(key, {})[value] = row
     return [
-        key
-        for key, value in options.items()
-        if isinstance(value, list) and all(type(v) in (int, float) for v in value)
+        _sweep(kind, quantity, line, rows, of_worlds)
+        for (of_worlds, kind, quantity, line, _), rows in groups.items()
+        if len(rows) >= ENOUGH
     ]
 
 
-def _grouped(
-    kind: str,
-    quantity: str,
-    line: str,
-    options: Mapping[str, Mapping[str, Any]],
-    found: Mapping[str, Mapping[str, Any]],
-    *,
-    of_worlds: bool,
-) -> Iterator[Sweep]:
-    """One sweep for each setting of everything else that is swept."""
-    groups: dict[str, dict[float, Mapping[str, Any]]] = {}
-    for label, row in found.items():
-        others = {k: v for k, v in options[label].items() if k != quantity}
-        groups.setdefault(str(others), {})[float(options[label][quantity])] = row
-    for rows in groups.values():
-        if len(rows) >= ENOUGH:
-            values = tuple(sorted(rows))
-            means = tuple(float(rows[v]["mean"]) for v in values)
-            halves = tuple(
-                float(half_width(rows[v]["deviation"], rows[v]["seeds"])) for v in values
-            )
-            yield Sweep(kind, quantity, line, values, means, halves, of_worlds)
+def _places(cell: Cell, of_worlds: bool) -> Iterator[tuple[tuple[Any, ...], float]]:
+    """The lines on which a cell is a point, and where."""
+    start, recipe, line = (
+        ("environment.", cell.environment, cell.policy_label)
+        if of_worlds
+        else ("policy.", cell.policy, cell.environment_label)
+    )
+    options = {k: v for k, v in json.loads(cell.swept).items() if k.startswith(start)}
+    for name, value in options.items():
+        if type(value) in (int, float):
+            others = json.dumps({k: v for k, v in options.items() if k != name}, sort_keys=True)
+            kind = json.loads(recipe)["type"]
+            yield (of_worlds, kind, name.removeprefix(start), line, others), float(value)
+
+
+def _sweep(
+    kind: str, quantity: str, line: str, rows: Mapping[float, Line], of_worlds: bool
+) -> Sweep:
+    values = tuple(sorted(rows))
+    means = tuple(float(rows[v]["mean"]) for v in values)
+    halves = tuple(float(half_width(rows[v]["deviation"], rows[v]["seeds"])) for v in values)
+    return Sweep(kind, quantity, line, values, means, halves, of_worlds)
 
 
 def draw_sweeps(

@@ -1,0 +1,64 @@
+"""Dask clusters: one on this machine, or one that runs elsewhere. Dask is an extra: import late."""
+
+from __future__ import annotations
+
+import os
+import signal
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, LocalCluster, WorkerPlugin
+
+from driftbandit.lab.luggage import Luggage, unpack
+from driftbandit.lab.workers import settle
+
+
+class Setup(WorkerPlugin):  # type: ignore[misc]
+    """Prepares a Dask worker, also one that joins later."""
+
+    name = "driftbandit"  # a new one takes the place of the one before
+
+    def __init__(self, parent: int | None, files: dict[str, bytes]) -> None:
+        self.parent, self.files = parent, files
+
+    def setup(self, worker: Any) -> None:
+        if self.parent is not None:
+            settle(self.parent)
+        unpack(self.files, Path(worker.local_directory) / f"plugins-{uuid.uuid4().hex}")
+
+
+@contextmanager
+def local_cluster(workers: int) -> Iterator[Executor]:
+    """A cluster on this machine."""
+    options: dict[str, Any] = {
+        "n_workers": workers,
+        "threads_per_worker": 1,
+        "dashboard_address": ":0",  # any free port: there may be other clusters
+    }
+    with LocalCluster(processes=True, **options) as cluster, Client(cluster) as client:
+        client.register_plugin(Setup(os.getpid(), {}))
+        try:
+            yield client.get_executor()
+        except BaseException:  # closing would wait for the cells that are running
+            for nanny in cluster.workers.values():
+                with suppress(ProcessLookupError, TypeError):
+                    os.kill(nanny.pid, signal.SIGKILL)
+            raise
+
+
+@contextmanager
+def cluster_at(address: str, luggage: Luggage) -> Iterator[Executor]:
+    """The cluster of a running scheduler; the sources of plug-ins are sent to its workers."""
+    with Client(address) as client:
+        try:
+            client.register_plugin(Setup(None, luggage.files()))
+        except Exception as error:
+            raise ValueError(
+                f"the workers of {address} cannot import driftbandit.lab: {error}; install "
+                "driftbandit[dask] there"
+            ) from error
+        yield client.get_executor()
