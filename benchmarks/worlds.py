@@ -109,7 +109,7 @@ def figures(worlds: Runs, panels: Runs) -> list[Line]:
         found.append((f"AutoDOMD / {name}, worst world", single, worst))
     for world, runs in panels.items():
         found.append((f"AutoDOMD / best rival, {world}", ratio(pairs(runs, best_rival(runs))), 1.0))
-    return [{"figure": n, **named("ratio", r), "at most": bound} for n, r, bound in found]
+    return [{"figure": n, **named("ratio", r), "at most": f"{bound:g}"} for n, r, bound in found]
 
 
 def write(name: str, lines: list[Line]) -> None:

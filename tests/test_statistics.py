@@ -11,11 +11,11 @@ from driftbandit.lab.statistics import (
     half_width,
     holm,
     interquartile_mean,
+    leaders,
     optimality_gap,
     paired_difference,
     performance_profile,
     stratified_interval,
-    unbeaten,
 )
 
 
@@ -66,9 +66,13 @@ def test_ties_share_the_best_and_noise_alone_makes_nobody_best():
     tape = rng.normal(0.0, 50.0, 20)  # what all meet
     noise = rng.normal(0.0, 1.0, (4, 20))
     regrets = np.array([100.0, 100.2, 110.0, 150.0])[:, None] + tape + noise
-    assert unbeaten(regrets).tolist() == [True, True, False, False]
-    assert not unbeaten(np.array([100.0, 100.0, 100.0])[:, None] + noise[:3]).any()
-    assert not unbeaten(regrets[:, :1]).any()  # one seed tells nothing
+    assert leaders(regrets).tolist() == [True, True, False, False]
+    assert leaders(regrets[::-1]).tolist() == [False, False, True, True]
+    few = regrets.copy()
+    few[3, 2:] = np.nan  # two seeds tell nothing, so nobody can be ahead of everybody
+    assert not leaders(few).any()
+    assert not leaders(np.array([100.0, 100.0, 100.0])[:, None] + noise[:3]).any()
+    assert not leaders(regrets[:, :1]).any()  # one seed tells nothing
 
 
 def test_fewer_seeds_are_compared_on_those_and_absence_is_no_advantage():
@@ -78,7 +82,7 @@ def test_fewer_seeds_are_compared_on_those_and_absence_is_no_advantage():
     regrets[1] += 10.0
     regrets[1, 5:] = np.nan  # the worse policy met the easy seeds only: its plain mean is less
     assert np.nanmean(regrets[1]) < np.nanmean(regrets[0])
-    assert unbeaten(regrets).tolist() == [True, False]
+    assert leaders(regrets).tolist() == [True, False]
 
 
 def test_middle_and_tail_are_their_definitions():

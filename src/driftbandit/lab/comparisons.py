@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from driftbandit.lab.statistics import holm, paired_difference, unbeaten
+from driftbandit.lab.statistics import holm, leaders, paired_difference
 
 YARDSTICKS = ("Oracle", "Uniform")  # never the best: one knows the truth, the other does not learn
 
@@ -25,7 +25,7 @@ def compared(part: pl.DataFrame, reference: str, shown: list[str]) -> pl.DataFra
     found = {k: paired_difference(v, base) for k, v in regrets.items() if k != reference}
     p = dict(zip(found, holm([test.p for test in found.values()])))
     contest = {name: values for name, values in regrets.items() if name not in YARDSTICKS}
-    best = dict(zip(contest, unbeaten([*contest.values()]) if contest else ()))
+    best = dict(zip(contest, leaders([*contest.values()]) if contest else ()))
     lines = [
         {
             "policy": name,

@@ -131,7 +131,8 @@ def plain_decades(ax: Any) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     low, high = ax.get_ylim()
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 200 else (1.0, 2.0, 5.0)))
+    subs = (1.0,) if high / low > 200 else (1.0, 2.0, 5.0)
+    ax.yaxis.set_major_locator(LogLocator(subs=subs, numticks=6))
     ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_formatter(NullFormatter())
 

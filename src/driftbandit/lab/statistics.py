@@ -63,25 +63,37 @@ def holm(p: ArrayLike) -> Floats:
     return adjusted
 
 
-def unbeaten(regrets: ArrayLike) -> NDArray[np.bool_]:
-    """Rows of (policies, seeds) that may be called best.
+def leaders(regrets: ArrayLike) -> NDArray[np.bool_]:
+    """Rows of (policies, seeds) that may be called best: the smallest leading group, by the mean on
+    the seeds that all have, each of whose members is told from everybody outside it.
 
-    That is the row with the least mean on the seeds that all have, and every row that the paired
-    test, with Holm's correction, does not tell from it. No row, where the test tells nothing.
+    Told means by the paired test on common seeds, with Holm's correction over all pairs. Where no
+    such group exists, nobody is best.
     """
     regrets = np.asarray(regrets, dtype=float)
     shared = regrets[:, ~np.isnan(regrets).any(axis=0)]
+    best = np.zeros(len(regrets), dtype=bool)
     if shared.shape[1] < 2:
-        return np.zeros(len(regrets), dtype=bool)
-    leader = int(shared.mean(axis=1).argmin())
-    tests = [paired_difference(row, regrets[leader]) for row in regrets]
-    p = np.array([test.p for test in tests])
-    p[leader] = np.nan
-    told = holm(p) <= 1.0 - CONFIDENCE
-    worse = told & (np.array([test.mean for test in tests]) > 0.0)
-    found = ~worse
-    found[leader] = not (told & ~worse).any()  # on more seeds than all have, somebody may be better
-    return found if worse.any() else np.zeros(len(regrets), dtype=bool)
+        return best
+    order = np.argsort(shared.mean(axis=1), kind="stable")
+    better = _told(regrets[order])
+    for k in range(1, len(order)):
+        if better[:k, k:].all():
+            best[order[:k]] = True
+            break
+    return best
+
+
+def _told(regrets: Floats) -> NDArray[np.bool_]:
+    """Whether row i has less regret than row j, by the test."""
+    first, second = np.triu_indices(len(regrets), k=1)
+    tests = [paired_difference(regrets[i], regrets[j]) for i, j in zip(first, second)]
+    told = holm([test.p for test in tests]) <= 1.0 - CONFIDENCE
+    means = np.array([test.mean for test in tests])
+    better = np.zeros((len(regrets), len(regrets)), dtype=bool)
+    better[first, second] = told & (means < 0.0)
+    better[second, first] = told & (means > 0.0)
+    return better
 
 
 def interquartile_mean(runs: ArrayLike) -> float:

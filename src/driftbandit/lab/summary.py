@@ -31,7 +31,7 @@ def finals(
     mean and deviation are over seeds (NaN for one seed). difference is the mean of this policy's
     regret minus the reference's on the `common` seeds, within [low, high] with 95 % confidence
     (Student's t), and p is the p-value of that paired test after Holm's correction within the
-    environment. best: the least regret of the environment, or not told from it (`unbeaten`).
+    environment. best: one of the environment's `leaders`.
     early_us and late_us are medians over the second and the last tenth of the rounds; coverage is
     the share of recorded rounds with ratio <= 1.
     """

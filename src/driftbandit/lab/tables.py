@@ -11,8 +11,8 @@ import polars as pl
 
 MISSING = "–"
 BOLD = (
-    "bold: the least regret, and all that a paired t test on common seeds does not tell from it "
-    "(5 %, Holm's correction within the environment)"
+    "bold: the leaders, each told from everybody else by a paired t test on common seeds (5 %, "
+    "Holm's correction within the environment)"
 )
 TEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
@@ -87,7 +87,7 @@ def _panel(world: str, lines: list[dict[str, Any]]) -> Table:
         columns.append(("coverage", _coverage))
         columns.append(("distance / width", lambda line: number(line["ratio"])))
     if any(line["chosen"] for line in lines):
-        columns.append(("chosen by tuning", lambda line: line["chosen"]))
+        columns.insert(2, ("chosen by tuning", lambda line: line["chosen"]))
     rows = [
         [Item(line["policy"])]
         + [Item(text(line), line["best"] and name == "regret") for name, text in columns]
@@ -121,7 +121,7 @@ def across_worlds(aggregates: pl.DataFrame, scale: str, left_out: int) -> Table:
         "middle half of all runs. Optimality gap: mean distance to the oracle, worst runs included"
     )
     if left_out:
-        note += f". {left_out} policies that are not played everywhere are left out"
+        note += f". Left out: {left_out} not played everywhere"
     header = ("policy", "interquartile mean", "optimality gap")
     return Table("All environments together", header, rows, note)
 
