@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench bench-roads bench-fleet bench-rivals bench-lab bench-worlds bench-peers bench-guard docs \
+.PHONY: demo test lint bench bench-roads bench-fleet bench-rivals bench-runtime bench-lab bench-worlds bench-peers bench-guard docs \
   reproduce dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
@@ -34,6 +34,10 @@ bench-fleet: $(VENV)/.test    ## a learner-round in a batch next to C, a million
 bench-rivals: $(VENV)/.test   ## what the rivals cost, and how it grows
 	$(BIN)/python -m benchmarks.rivals
 
+bench-runtime: $(VENV)/.test  ## the time of a single learner alone on a core, as the paper reports it
+	$(BIN)/python -m benchmarks.runtime --csv docs/results/runtime.csv
+	$(BIN)/python -m benchmarks.readme
+
 bench-worlds: $(VENV)/.test   ## AutoDOMD in many worlds: runs what is missing, prints the ratios
 	$(BIN)/driftbandit reproduce
 	for study in many-worlds ablation; do $(BIN)/driftbandit run $$study || exit 1; done
@@ -53,11 +57,12 @@ bench-guard: $(VENV)/.test   ## fails when a speed ratio slips by more than 20 %
 docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
 	$(BIN)/driftbandit reproduce
 	for study in regret-orders coverage sensitivity scaling-in-time unstated-choices \
-	  many-worlds ablation; do \
+	  same-tuning-budget scaling-in-dimension many-worlds ablation; do \
 	  $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
 	$(BIN)/python -m benchmarks.fleet --csv docs/results/fleet.csv
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.roads --csv docs/results/roads.csv
+	$(BIN)/python -m benchmarks.runtime --csv docs/results/runtime.csv
 	$(BIN)/python -m benchmarks.readme results
 
 dist: $(VENV)/.test

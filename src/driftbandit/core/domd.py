@@ -133,7 +133,7 @@ def add_outer(A: Floats, w: float, x: Floats) -> None:
 
 @atomic
 def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large: int | None) -> int:
-    """best = the arms that maximise x'theta_t + beta_t ||x||_{H_t^-1} (eq. 2), best first, ties to
+    """best = the arms that maximise x'theta_t + beta_t ||x||_{H_t^-1} (eq. 3), best first, ties to
     the lowest index; or x'theta for one draw of theta, if there is noise. Returns the best, or -1
     if an arm is no context.
 
