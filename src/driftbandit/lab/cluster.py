@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import uuid
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
@@ -54,11 +55,24 @@ def local_cluster(workers: int) -> Iterator[Executor]:
 def cluster_at(address: str, luggage: Luggage) -> Iterator[Executor]:
     """The cluster of a running scheduler; the sources of plug-ins are sent to its workers."""
     with Client(address) as client:
+        if not client.scheduler_info()["workers"]:
+            warnings.warn(
+                f"{address} has no workers yet: start one with `dask worker {address}`",
+                stacklevel=1,
+            )
         try:
-            client.register_plugin(Setup(None, luggage.files()))
-        except Exception as error:
-            raise ValueError(
-                f"the workers of {address} cannot import driftbandit.lab: {error}; install "
-                "driftbandit[dask] there"
-            ) from error
-        yield client.get_executor()
+            _prepare(client, luggage)
+            yield client.get_executor()
+        finally:  # workers that join for other work need nothing of ours
+            with suppress(Exception):
+                client.unregister_worker_plugin(Setup.name)
+
+
+def _prepare(client: Client, luggage: Luggage) -> None:
+    try:
+        client.register_plugin(Setup(None, luggage.files()))
+    except Exception as error:  # Dask gives an error of a worker a type of its own
+        raise ValueError(
+            f"the Dask workers cannot be prepared: {error}; install the driftbandit[dask] of this "
+            "process there"
+        ) from error

@@ -33,7 +33,13 @@ class Luggage:
         for home in self.homes:
             plugins.enter(Path(home))
         for name in self.modules:
-            importlib.import_module(name)
+            try:
+                importlib.import_module(name)
+            except Exception as error:
+                raise ValueError(
+                    f"a worker cannot import {name!r}: {type(error).__name__}: {error}; install "
+                    "there what it needs"
+                ) from error
 
     def files(self) -> dict[str, bytes]:
         """The sources of the modules and of what they import; installed packages are not sent."""

@@ -119,7 +119,7 @@ class Store:
             try:
                 found.append(json.loads(line))
             except ValueError:
-                warnings.warn(f"{path} has a damaged line, which is left out", stacklevel=2)
+                warnings.warn(f"{path} has a damaged line, which is left out", stacklevel=1)
         return found
 
     def _plan(self) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class Store:
             warnings.warn(
                 f"{self.folder}: the code of {', '.join(policies)} has changed since these results "
                 "were made; run the study again",
-                stacklevel=3,
+                stacklevel=1,
             )
 
 
@@ -192,7 +192,7 @@ def load_results(folder: str | os.PathLike[str], everything: bool = False) -> pl
 
 def _warn_damaged(path: Path) -> None:
     warnings.warn(
-        f"{path} is damaged or of an older format, and left out: run the study again", stacklevel=2
+        f"{path} is damaged or of an older format, and left out: run the study again", stacklevel=1
     )
 
 
