@@ -18,6 +18,19 @@ AUTO, FIXED, THEORY = "AutoDOMD", "best fixed", "DOMD-GLB"
 NO_RIVAL = {AUTO, FIXED, THEORY, "DOMD-GLB (practical)", "Uniform", "Oracle", "Greedy"}
 Runs = dict[str, dict[str, dict[int, float]]]  # final regret by world, policy and seed
 Line = dict[str, Any]
+Regrets = dict[str, dict[str, dict[str, str]]]  # environment, policy, line of the stored results
+
+
+def regrets(name: str) -> Regrets:
+    """The lines of a study's final results."""
+    found: Regrets = {}
+    for line in stored(name):
+        found.setdefault(line["environment"], {})[line["policy"]] = line
+    return found
+
+
+def mean(lines: dict[str, dict[str, str]], policy: str) -> float:
+    return float(lines[policy]["mean"])
 
 
 def collect(results: Path) -> None:
@@ -98,14 +111,14 @@ def named(name: str, found: tuple[float, float, float]) -> Line:
 def figures(worlds: Runs, panels: Runs) -> list[Line]:
     """What, measured with its interval, at most."""
     found = []
-    for name, policy, mean, worst in (
+    for name, policy, least, worst in (
         ("the best fixed setting", FIXED, 1.1, 1.75),
         ("theory-tuned DOMD", THEORY, 0.5, 1.1),
     ):
         stack = [pairs(runs, policy) for runs in worlds.values()]
         single = max((ratio(one) for one in stack), key=lambda found: found[0])
         together = ratio(np.concatenate(stack))
-        found.append((f"AutoDOMD / {name}, geometric mean", together, mean))
+        found.append((f"AutoDOMD / {name}, geometric mean", together, least))
         found.append((f"AutoDOMD / {name}, worst world", single, worst))
     for world, runs in panels.items():
         found.append((f"AutoDOMD / best rival, {world}", ratio(pairs(runs, best_rival(runs))), 1.0))
@@ -172,16 +185,14 @@ def together_table() -> str:
 
 def ablation_table() -> str:
     """Regret of each variant over that of the default: geometric mean, best and worst world."""
-    worlds: dict[str, dict[str, float]] = {}
-    for line in stored("ablation"):
-        worlds.setdefault(line["environment"], {})[line["policy"]] = float(line["mean"])
+    worlds = regrets("ablation")
     variants = [p for p in next(iter(worlds.values())) if p != AUTO]
     rows = ["| changed | geometric mean | best world | worst world |", "|---|---|---|---|"]
     for variant in variants:
-        r = np.array([means[variant] / means[AUTO] for means in worlds.values()])
+        r = np.array([mean(lines, variant) / mean(lines, AUTO) for lines in worlds.values()])
         worst = list(worlds)[int(r.argmax())]
-        mean = np.exp(np.log(r).mean())
-        rows.append(f"| {variant} | {mean:.2f} | {r.min():.2f} | {r.max():.2f} ({worst}) |")
+        middle = np.exp(np.log(r).mean())
+        rows.append(f"| {variant} | {middle:.2f} | {r.min():.2f} | {r.max():.2f} ({worst}) |")
     return "\n".join(rows)
 
 
