@@ -83,10 +83,21 @@ def run(
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a study that was run.")],
     out: Out = None,
+    reference: Annotated[str | None, typer.Option(help="Policy to take differences to.")] = None,
+    policies: Annotated[str | None, typer.Option(help="Show only these: A,B,...")] = None,
+    hero: Annotated[str | None, typer.Option(help="Policy to emphasise.")] = None,
+    focus: Annotated[
+        str | None, typer.Option(help="Draw only these in colour: A,B,...; the first is the hero.")
+    ] = None,
+    width: Annotated[str, typer.Option(help="Of figures: neurips, icml or full.")] = "full",
 ) -> None:
     """Tables, figures and an interactive page from stored results; runs nothing."""
     _lab()
-    _show(folder, out)
+    from driftbandit import lab
+
+    split = lab.names_of(folder, policies), lab.names_of(folder, focus)
+    options = {"reference": reference, "hero": hero, "width": width}
+    _show(folder, out, policies=split[0], focus=split[1], **options)
 
 
 @app.command()
@@ -175,13 +186,13 @@ def _counted(ran: int, stored: int) -> str:
     return f"{ran} cells run" + (f", {stored} were stored already" if stored else "")
 
 
-def _show(folder: Path, out: Path | None) -> None:
+def _show(folder: Path, out: Path | None, **options: Any) -> None:
     from driftbandit import lab
 
     _table(
         "Dynamic regret at the horizon, mean ± deviation over seeds", *_finals(lab.Store(folder))
     )
-    for name, path in lab.write_report(folder, out).items():
+    for name, path in lab.write_report(folder, out, **options).items():
         print(f"{name + ':':<12} {path}")
     print("Open report.html in a browser; load_results(folder) gives the numbers as a frame.")
 
@@ -219,7 +230,6 @@ def _lab() -> None:
     """Say at once, not after the work, that the lab's packages are missing."""
     try:
         import matplotlib  # noqa: F401
-        import plotly  # noqa: F401
         import polars  # noqa: F401
         import pydantic  # noqa: F401
     except ImportError as error:
