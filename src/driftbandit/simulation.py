@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from driftbandit import files, validate
 from driftbandit.environments import Environment
 from driftbandit.environments.tapes import POLICY, tape
+from driftbandit.families import finite
 from driftbandit.policies import Policy
 from driftbandit.progress import rounds_bar
 from driftbandit.recipe import Recipe
@@ -209,7 +210,7 @@ def _play(
     t = 0
     for block in environment.blocks(seeds, _rounds_at_once(environment, n)):
         natural = np.matmul(block.arms, block.theta[..., None])[..., 0]  # x'theta of every arm
-        best = family.mu(natural.max(axis=2))
+        best = finite(family, "mu", natural.max(axis=2))
         noises = _noise(tapes, len(block.luck), policy.noise_size)
         for arms, theta, luck, z, top, noise in zip(*block, natural, best, noises):
             if policy.clairvoyant:

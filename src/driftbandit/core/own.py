@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import cfunc, float64, int64
 from numba.core.errors import NumbaError
@@ -33,7 +32,8 @@ class Function:
     """m, mu and mu' of a family as one C function, and what went wrong in it last."""
 
     def __init__(self, family: Family) -> None:
-        self.family, self._trouble = family, None
+        self.family = family
+        self._trouble: tuple[str, Any] | None = None
         self._c: Any = _compiled(family) or _signature(self)
         pointer = ctypes.cast(getattr(self._c, "ctypes", self._c), ctypes.c_void_p)
         self.address = float(pointer.value or 0)  # floats are exact to 2^53, addresses end below
@@ -43,10 +43,10 @@ class Function:
         try:
             found = float(getattr(self.family, NAMES[order])(z))
         except BaseException as error:  # also Ctrl-C
-            self._trouble: Any = f"{NAMES[order]}({z!r})", error
+            self._trouble = f"{NAMES[order]}({z:.9g})", error
             return math.nan
         if not math.isfinite(found):
-            self._trouble = f"{NAMES[order]}({z!r})", found
+            self._trouble = f"{NAMES[order]}({z:.9g})", found
         return found
 
     def guard(self, rows: Any, which: Any, call: Callable[[], Any]) -> Any:
@@ -54,28 +54,30 @@ class Function:
         before = rows[which].copy()
         try:
             return call()
-        except BaseException as error:
+        except FloatingPointError as error:  # the kernel's: some number was not finite
             rows[which] = before
-            raise self._blame(error) from None
+            blame, cause = self._blame(str(error))
+            raise blame from cause
+        except BaseException:
+            rows[which] = before
+            raise
 
     def guarded(self, learn: Any) -> Any:
         """The kernel `learn` for one row."""
         return lambda q, row, *rest: self.guard(row, slice(None), lambda: learn(q, row, *rest))
 
-    def _blame(self, error: BaseException) -> BaseException:
-        """What to raise: the kernel's error says only that some number was not finite."""
-        if not isinstance(error, FloatingPointError):
-            return error
-        (what, found), self._trouble = self._trouble or (error.args[0], None), None
-        if isinstance(found, BaseException) and not isinstance(found, Exception):
-            return found
-        how = f"raised {type(found).__name__}: {found}" if isinstance(found, Exception) else ""
+    def _blame(self, what: str) -> tuple[BaseException, BaseException | None]:
+        """What to raise, and from what."""
+        (what, found), self._trouble = self._trouble or (what, "no number"), None
+        cause = found if isinstance(found, BaseException) else None
+        if cause is not None and not isinstance(cause, Exception):
+            return cause, None  # Ctrl-C
+        how = f"is {found}" if cause is None else f"raised {type(cause).__name__}: {cause}"
         blame = ValueError(
-            f"{what} of {self.family!r} {how or f'is {found}'}; nothing was learnt. Every method "
-            "of a family takes any float: driftbandit.checks.check_family finds what is wrong"
+            f"{what} of {self.family!r} {how}; nothing was learnt. Every method of a family takes "
+            "any float: driftbandit.checks.check_family finds what is wrong"
         )
-        blame.__cause__ = found if isinstance(found, Exception) else None
-        return blame
+        return blame, cause
 
 
 def function_of(family: Family) -> Function | None:
