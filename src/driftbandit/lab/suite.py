@@ -137,8 +137,15 @@ def run_suite(
     execute(study, text, store, engine, progress)
     card = card_of(suite, study, load_results(folder)) | {"made_by": store.runs()[-1]}
     path = store.folder / f"{suite.name}.json"
-    path.write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    path.write_text(_lines(card), encoding="utf-8")
     return card
+
+
+def _lines(card: dict[str, Any]) -> str:
+    """JSON with a line per policy."""
+    players = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in card["policies"].items())
+    head = json.dumps({key: value for key, value in card.items() if key != "policies"})
+    return f'{head[:-1]},\n"policies": {{\n{players}\n}}}}\n'
 
 
 def card_of(suite: Suite, study: Study, results: pl.DataFrame) -> dict[str, Any]:
