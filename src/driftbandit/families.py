@@ -161,8 +161,8 @@ def finite(family: Family, name: str, z: ArrayLike) -> Any:
     if not good.all():
         place = np.asarray(z)[~good].flat[0] if np.ndim(z) else z
         raise ValueError(
-            f"{name}({place:g}) of {family!r} is {np.asarray(values)[~good].flat[0]}: every method "
-            "of a family takes any float; driftbandit.checks.check_family finds what is wrong"
+            f"{name}({place:g}) of {family!r} is {np.asarray(values)[~good].flat[0]}: methods of a "
+            "family take any float; driftbandit.checks.check_family finds what is wrong"
         )
     return values
 

@@ -35,8 +35,10 @@ class Function:
         self.family = family
         self._trouble: tuple[str, Any] | None = None
         self._c: Any = _compiled(family) or _signature(self)
-        pointer = ctypes.cast(getattr(self._c, "ctypes", self._c), ctypes.c_void_p)
-        self.address = float(pointer.value or 0)  # floats are exact to 2^53, addresses end below
+        place = ctypes.cast(getattr(self._c, "ctypes", self._c), ctypes.c_void_p).value or 0
+        self.address = float(place)
+        if int(self.address) != place:  # above 2^53, where no system of today puts code
+            raise ValueError(f"the address {place:#x} does not fit into a float64")
 
     def __call__(self, order: int, z: float) -> float:
         """NaN if the family raises, for no exception passes through compiled code."""
@@ -74,8 +76,8 @@ class Function:
             return cause, None  # Ctrl-C
         how = f"is {found}" if cause is None else f"raised {type(cause).__name__}: {cause}"
         blame = ValueError(
-            f"{what} of {self.family!r} {how}; nothing was learnt. Every method of a family takes "
-            "any float: driftbandit.checks.check_family finds what is wrong"
+            f"{what} of {self.family!r} {how}, so it was not learnt. Methods of a family take any "
+            "float: driftbandit.checks.check_family finds what is wrong"
         )
         return blame, cause
 
