@@ -229,9 +229,7 @@ def test_a_compiled_function_that_fails_is_an_error_too():
     bandit = Bandit(DOMD(problem=known(Broken())))
     error, before = failing(lambda k: bandit.update([1.0, 0.0, 0.0], 1), bandit.theta.copy)
     assert isinstance(error, ValueError)
-    assert re.search(
-        r"m, mu or dmu of .*Broken\(\) is no number, so it was not learnt", str(error)
-    )
+    assert re.search(r"m, mu or dmu of .*Broken\(\) is no number, so it was not learnt", str(error))
     np.testing.assert_array_equal(bandit.theta, before)
 
 

@@ -161,8 +161,13 @@ def compare(
         rows = [(w, f"{a:.0f}", f"{b:.0f}", f"{gap:.1f}") for w, (a, b, gap) in one.worlds.items()]
         _table("Mean regret", ("world", one.first, one.second, "difference [95 %]"), rows)
     rows = [(c.first, c.second, str(len(c.worlds)), f"{c.overall:.3f}") for c in found]
-    header = "first", "second", "worlds", "first / second, geometric mean [95 %]"
-    _table("Regret of the first over that of the second; below 1 the first is better", header, rows)
+    header = (
+        "first",
+        "second",
+        "worlds",
+        "geometric mean of ratios [95 %], below 1 the first is better",
+    )
+    _table("Regret of the first over that of the second", header, rows)
 
 
 def _study(
