@@ -65,6 +65,7 @@ docs: $(VENV)/.test       ## run what the documents quote and put the numbers in
 	for study in regret-orders coverage sensitivity scaling-in-time unstated-choices \
 	  same-tuning-budget scaling-in-dimension many-worlds ablation late-rewards; do \
 	  $(BIN)/driftbandit run $$study || exit 1; done
+	$(BIN)/driftbandit suite all
 	$(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
 	$(BIN)/python -m benchmarks.fleet --csv docs/results/fleet.csv
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.roads --csv docs/results/roads.csv

@@ -28,6 +28,7 @@ MISSING = "(not stored yet)"  # what a table or a sentence says until its study 
 # Ours; the best rival in drift and in flips; the one that needs no knowledge of the world.
 MESSAGE = ("AutoDOMD", "DOMD-GLB", "SCB-WeightUCB", "SW-GLUCB", "MASTER + GLM-UCB")
 PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
+PAGES += ("docs/leaderboard.md",)
 
 
 def collect(results: Path) -> None:
@@ -40,6 +41,7 @@ def collect(results: Path) -> None:
         finals(Store(results / name)).write_csv(RESULTS / f"{name}.csv", float_precision=4)
     worlds.collect(results)
     draw_message(results / "paper-figure")
+    shutil.copy(results / "suite-1" / "suite-1.json", RESULTS)
     orders = orders_table(fit_orders(Store(results / "regret-orders")))
     (RESULTS / "regret-orders.md").write_text(orders)
     quarters(curves(Store(results / "paper-figure"), 10_000)).write_csv(
@@ -191,7 +193,36 @@ def peer_installs() -> str:
     return markdown([head, *(list(line.values()) for line in lines_of("peers-install"))])
 
 
+def leaderboard() -> str:
+    """Scores of every policy on suite-1, with what each must know beforehand."""
+    from driftbandit.lab import cards
+    from driftbandit.policies.catalogue import CATALOGUE
+
+    card = cards.read_card(RESULTS / "suite-1.json")
+    needs = {entry.policy.__name__: entry.needs for entry in CATALOGUE}
+    head, *rows = cards.score_rows(card)
+    table = [["", *head, "must know beforehand"]]
+    for place, (name, *shown) in enumerate(rows, start=1):
+        kind = next(iter(card["policies"][name].values()))["recipe"]["type"]
+        table.append([str(place) if shown[0] != cards.MISSING else "", name, *shown, needs[kind]])
+    return markdown(table)
+
+
+def suite_worlds() -> str:
+    """The worlds of suite-1, numbered, and every policy's share of the reference in them."""
+    from driftbandit.lab import cards
+
+    card = cards.read_card(RESULTS / "suite-1.json")
+    numbered = [
+        f"{k}. {world}, playing at random: {facts['reference']:.0f}"
+        for k, (world, facts) in enumerate(card["worlds"].items(), start=1)
+    ]
+    return "\n".join([*numbered, "", markdown([list(row) for row in cards.world_rows(card)])])
+
+
 TABLES = {
+    "leaderboard": leaderboard,
+    "suite": suite_worlds,
     "auto": worlds.summary_table,
     "worlds": worlds.worlds_table,
     "together": worlds.together_table,

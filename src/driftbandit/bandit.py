@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from driftbandit import files, validate
 from driftbandit.armset import ArmSet
+from driftbandit.families import OWN
 from driftbandit.forks import Stream, forkable_lock
 from driftbandit.policies.base import Floats, Ints, Policy, Scores, memory_bytes
 from driftbandit.policies.rows import RowPolicy
@@ -77,7 +78,7 @@ class Bandit:
         if compiled and isinstance(self.policy, RowPolicy):
             self._recipe, engine = self.policy.recipe, self.policy.engine
             self._choose, self._learn, self._large = engine.choose(), engine.learn(), engine.large
-            if not GIL:
+            if not GIL or engine.own is not None:  # which gives the lock up while Python runs
                 self._choose, self._learn = self._locked(self._choose), self._locked(self._learn)
 
     def _locked(self, call: Any) -> Any:
@@ -195,7 +196,8 @@ class Bandit:
             if steps != 1.0:
                 self._memory = self.policy.forget(self._memory, steps - 1.0)
             X, noise = x[None], self._noise[None]
-            self._memory = self.policy.update(self._memory, X, np.array([r]), noise)
+            memory = self._copy() if problem.family.link.code == OWN else self._memory
+            self._memory = self.policy.update(memory, X, np.array([r]), noise)
         return True
 
     def scores(self, arms: ArrayLike) -> Scores:
@@ -272,7 +274,8 @@ class Bandit:
 
     def _row_now(self) -> Floats:
         """A copy of the row in one piece: NumPy would let other threads run during a long copy."""
-        return np.frombuffer(self.policy.rows(self._memory)[0].tobytes())
+        with self._lock:
+            return np.frombuffer(self.policy.rows(self._memory)[0].tobytes())
 
     def _copy(self) -> Any:
         """A copy of the memory, between two updates of other threads."""

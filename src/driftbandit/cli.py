@@ -149,6 +149,54 @@ def warmup() -> None:
     print(f"compiled in {time.perf_counter() - begin:.0f} s, stored in {cache_folder()}")
 
 
+@app.command()
+def suite(
+    policies: Annotated[
+        list[str] | None,
+        typer.Argument(help='Policies: classes, "all", or a TOML file of [[policies]].'),
+    ] = None,
+    name: Annotated[str, typer.Option("--suite", help="Which suite.")] = "suite-1",
+    out: Out = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+) -> None:
+    """Play a frozen suite of worlds and write its card of scores; default: AutoDOMD plays."""
+    _lab()
+    from driftbandit.lab import Engine, cards
+    from driftbandit.lab import suite as suites
+
+    chosen, folder = suites.read_suite(name), out or Path("results") / name
+    engine = Engine(workers=workers, scheduler=scheduler)
+    with _cells_bar(name) as progress:
+        card = suites.run_suite(chosen, policies or ["AutoDOMD"], folder, engine, progress)
+    header, *rows = cards.score_rows(card)
+    _table(f"{name}: regret over that of playing at random; less is better", header, rows)
+    print(f"card: {folder / name}.json")
+
+
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(help="A card of `driftbandit suite`.")],
+    second: Annotated[Path, typer.Argument(help="Another on the same suite.")],
+) -> None:
+    """Regrets of one card against another, seed by seed: by world, and over all."""
+    _lab()
+    from driftbandit.lab import cards
+
+    found = cards.compare(cards.read_card(first), cards.read_card(second))
+    for one in found if len(found) == 1 else ():
+        rows = [(w, f"{a:.0f}", f"{b:.0f}", f"{gap:.1f}") for w, (a, b, gap) in one.worlds.items()]
+        _table("Mean regret", ("world", one.first, one.second, "difference [95 %]"), rows)
+    rows = [(c.first, c.second, str(len(c.worlds)), f"{c.overall:.3f}") for c in found]
+    header = (
+        "first",
+        "second",
+        "worlds",
+        "geometric mean of ratios [95 %], below 1 the first is better",
+    )
+    _table("Regret of the first over that of the second", header, rows)
+
+
 def _study(
     source: str,
     out: Path | None,

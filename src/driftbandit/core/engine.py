@@ -11,6 +11,7 @@ from driftbandit.core import auto, domd, rows
 from driftbandit.core.compiled import atomic, inlined, ready
 from driftbandit.core.large import LARGE, LOOPS_BELOW
 from driftbandit.core.layout import Floats, Ints
+from driftbandit.core.own import Function
 from driftbandit.core.threads import parts_of, spread
 
 # Arrays that Python may write to, also where kernels only read: another match is slower to find.
@@ -52,10 +53,11 @@ def choose_large(q: Floats, row: Floats, arms: Floats) -> int:
 
 
 class Engine:
-    """The kernels for learners of d dimensions; `mixed` rows are AutoDOMD's."""
+    """The kernels for learners of d dimensions; `mixed` rows are AutoDOMD's, and `own` is a family
+    that kernels call, which may fail."""
 
-    def __init__(self, d: int, mixed: bool) -> None:
-        self.d, self.mixed = d, mixed
+    def __init__(self, d: int, mixed: bool, own: Function | None) -> None:
+        self.d, self.mixed, self.own = d, mixed, own
         self.large = None if d < LOOPS_BELOW else LARGE
         self._loaded: set[Any] = set()  # batches by kernel and precision
 
@@ -78,7 +80,7 @@ class Engine:
         learnt."""
         found = learn_mixed if self.mixed else learn
         ready(found, VECTOR, VECTOR, VECTOR, float64, float64, _flag(self.large))
-        return found
+        return found if self.own is None else self.own.guarded(found)
 
     def _kinds(self, table: Any, learning: bool) -> tuple[int | None, ...]:
         """The flags single, double, and mixed where it is about learning."""
@@ -124,7 +126,10 @@ class Engine:
         def work(part: int) -> None:
             rows.learn_rows(q, table, which, x, r, steps, part, parts, *flags)
 
-        spread(work, parts)
+        if self.own is None:
+            spread(work, parts)
+        else:
+            self.own.guard(table, which, lambda: spread(work, parts))
 
     def age(self, q: Floats, row: Floats, steps: float) -> None:
         """Age one row by so many rounds without data."""

@@ -12,7 +12,7 @@ from driftbandit import validate
 from driftbandit.environments.arms import Arms, FreshArms, GivenArms
 from driftbandit.environments.environment import Block, Environment, Floats, Ints
 from driftbandit.environments.tapes import PATH, REWARDS, tape
-from driftbandit.families import Bernoulli, Family
+from driftbandit.families import Bernoulli, Family, finite
 from driftbandit.problem import Problem
 
 
@@ -30,7 +30,7 @@ class SimulatedBlock(Block):
 
     @cached_property
     def _best(self) -> Floats:
-        return np.asarray(self.family.mu(self._natural.max(axis=2)))
+        return np.asarray(finite(self.family, "mu", self._natural.max(axis=2)))
 
     def play(self, t: int, choice: Ints) -> tuple[Floats, Floats]:
         z = self._natural[t][np.arange(len(choice)), choice]
