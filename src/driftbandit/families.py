@@ -48,7 +48,7 @@ class Family(Recipe):
 
     @property
     def self_concordance(self) -> float:
-        """M with |mu''| <= M mu'; Proposition 1 gives M = R for rewards in [0, R]."""
+        """The smallest known M with |mu''| <= M mu'; Proposition 1 gives R, rewards in [0, R]."""
         return self.R
 
     @property
@@ -117,6 +117,10 @@ class _Logistic:
 
     code: ClassVar[int] = LOGIT
     trials: Any
+
+    @property
+    def self_concordance(self) -> float:
+        return 1.0  # mu'' = -tanh(z/2) mu', whatever the trials
 
     def m(self, z: ArrayLike) -> Any:
         z = np.asarray(z, dtype=float)
@@ -213,6 +217,10 @@ class Gaussian(Family):
     @property
     def link(self) -> Link:
         return Link(self.code, 1.0, self.g, -self.bound, self.bound, False)
+
+    @property
+    def self_concordance(self) -> float:
+        return 0.0
 
     def m(self, z: ArrayLike) -> Any:
         z = np.asarray(z, dtype=float)
