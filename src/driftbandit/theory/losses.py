@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from driftbandit.families import Family
 from driftbandit.theory.domd import Floats
 from driftbandit.theory.replay import Trace
 
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
-SHARES = WEIGHTS / WEIGHTS.sum()
 PAIRS = 2_000_000  # of rounds s < t in memory at once
+
+
+@cache
+def normal() -> tuple[Floats, Floats]:
+    """Nodes and weights of Gauss and Hermite for the standard normal distribution."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(64)
+    return nodes, weights / weights.sum()
 
 
 def loss(family: Family, r: Floats, z: Floats) -> Floats:
@@ -23,16 +30,18 @@ def mix_loss(family: Family, r: Floats, centre: Floats, variance: Floats) -> Flo
 
     theta ~ N(theta_s, alpha A_s^-1) enters the loss only through x'theta.
     """
-    z = centre[..., None] + np.sqrt(variance)[..., None] * NODES
+    nodes, weights = normal()
+    z = centre[..., None] + np.sqrt(variance)[..., None] * nodes
     losses = loss(family, r[..., None], z)
     least = losses.min(axis=-1)
-    return np.asarray(least - np.log(np.exp(least[..., None] - losses) @ SHARES))
+    return np.asarray(least - np.log(np.exp(least[..., None] - losses) @ weights))
 
 
 def bregman(family: Family, centre: Floats, variance: Floats) -> Floats:
     """E D_ell(theta, centre) for x'theta ~ N(centre, variance): the slope has mean zero."""
-    z = centre[..., None] + np.sqrt(variance)[..., None] * NODES
-    return np.asarray((family.m(z) @ SHARES - family.m(centre)) / family.g)
+    nodes, weights = normal()
+    z = centre[..., None] + np.sqrt(variance)[..., None] * nodes
+    return np.asarray((family.m(z) @ weights - family.m(centre)) / family.g)
 
 
 def discounted(values: Floats, gamma: float) -> Floats:

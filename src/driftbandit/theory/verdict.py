@@ -40,8 +40,8 @@ class Inequality:
     def tightest(self) -> tuple[float, float]:
         """Both sides where the slack is the smallest part of the larger side."""
         size = np.maximum(np.abs(self.left), np.abs(self.right))
-        share = self.slack / np.where(size > 1e-9 * size.max(), size, np.inf)  # 0 <= 0 says nothing
-        share = np.where(size > 1e-9 * size.max(), share, np.inf)
+        says = size > 1e-9 * size.max()  # 0 <= 0 does not
+        share = np.divide(self.slack, size, out=np.full(size.shape, np.inf), where=says)
         worst = np.unravel_index(np.argmin(share), size.shape)
         return float(self.left[worst]), float(self.right[worst])
 
@@ -98,7 +98,7 @@ class Proof:
             lines.append((one.place, one.claim, "", *end, "", *worst, verdict))
         widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
         shown = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
-        title = f"{self.policy} in {self.world}, {len(self.seeds)} seeds"
+        title = f"{self.policy} in {self.world}, seeds: {len(self.seeds)}"
         return "\n".join([title, *shown])
 
     def plot(self, figure: Any = None, *, seed: int = 0) -> Any:
