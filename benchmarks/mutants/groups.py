@@ -1,0 +1,36 @@
+"""Which tests judge which files, the quickest first: a mutant's tests end at the first failure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Group(NamedTuple):
+    """Files, relative to the package, and the arguments of pytest that judge them."""
+
+    files: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+CONSTANTS = ("tests/test_constants.py", "tests/test_theory.py")
+PROOF = ("tests/test_proof.py",)
+DOMD = ("tests/test_domd.py",)
+LINALG = ("tests/test_linalg.py",)
+PROJECTION = ("tests/test_projection.py",)
+
+GROUPS = {
+    "theory": (
+        Group(("theory/domd.py", "theory/bounds.py", "theory/piecewise.py"), CONSTANTS),
+        Group(("theory/ours.py", "theory/radius.py"), CONSTANTS),
+        Group(("theory/losses.py", "theory/replay.py", "theory/proof.py"), PROOF),
+        Group(("theory/verdict.py",), PROOF),
+    ),
+    "rivals": (Group(("theory/rivals.py",), ("tests/test_rivals.py",)),),
+    "kernels": (
+        Group(("core/linalg.py",), LINALG),
+        Group(("core/projection.py",), PROJECTION),
+        Group(("core/links.py",), ("tests/test_kernels.py", *DOMD)),
+        Group(("core/domd.py",), ("tests/test_kernels.py", *DOMD)),
+        Group(("core/auto.py",), ("tests/test_kernels.py",)),
+    ),
+}
