@@ -97,6 +97,38 @@ def test_sharp_constants_of_the_families():
     assert theory.lam(linear, sharp=True) == 1 / 0.5
 
 
+def test_the_paper_is_the_default():
+    """`sharp` has to be asked for, everywhere."""
+    moves = np.ones(3)
+    for value in (
+        theory.concordance,
+        theory.eta,
+        theory.alpha,
+        theory.iota,
+        theory.lam,
+        theory.glb_omd_lam,
+        theory.C_pw,
+        lambda p, **sharp: theory.D_gamma(p, 0.93, **sharp),
+        lambda p, **sharp: piecewise.tail(p, 0.93, 5, **sharp),
+        lambda p, **sharp: theory.best_D(p, 0.93, **sharp),
+        lambda p, **sharp: theory.regret_bound_drifting(p, delta=delta, **sharp),
+        lambda p, **sharp: theory.regret_bound_piecewise(p, delta=delta, **sharp),
+        lambda p, **sharp: theory.drift_budget(p, moves, gamma=0.9, **sharp)[-1],
+        lambda p, **sharp: theory.least_discount(p, delta=delta, **sharp),
+    ):
+        problem = odd(k=10.0, M=0.02)
+        assert value(problem) == value(problem, sharp=False) != value(problem, sharp=True)
+
+
+@pytest.mark.parametrize(
+    ("log_round", "log_mass"), [(0.0, 0.0), (1.0, 0.0), (3.0, 0.0), (0.0, 1.0), (0.0, 2.5)]
+)
+def test_a_radius_without_some_of_its_parts(log_round, log_mass):
+    radius = theory.Radius(7.0, log_round, log_mass, 0.3, 0.9)
+    square = 7.0 + log_round * math.log(4) + log_mass * math.log(1 + 0.3 * (1 + 0.9 + 0.81))
+    assert theory.beta(radius, 4.0) == close(math.sqrt(square))
+
+
 def beta_by_hand(t, *, gamma, lam, eta, noise=R**2):
     n = sum(gamma**s for s in range(t - 1))
     return math.sqrt(
@@ -281,9 +313,8 @@ def test_best_window_is_the_least_of_all(gamma, sharp):
 
 
 @pytest.mark.parametrize("D", [1, 2, 5, 40])
-def test_good_rounds_are_their_definition(D):
-    rng = np.random.default_rng(1)
-    moments = np.sort(rng.choice(np.arange(1, 30), 4, replace=False))
+@pytest.mark.parametrize("moments", [(1, 8, 9, 20), (3, 4, 15, 29)])
+def test_good_rounds_are_their_definition(D, moments):
     values = np.array([[0.0, 1.0], [2.0, 1.0], [0.0, 1.0], [1.0, 1.0], [0.0, 1.0]])  # comes back
     path = values[np.searchsorted(moments, np.arange(30), side="right")]
     good = [
@@ -414,9 +445,10 @@ def test_observed_radius_is_the_determinants():
         + 2 * eta * (1 + R**2 / (g * k)) * math.log(math.pi**2 * 81 / (3 * delta))
         + 2 * eta * (3 * eta + 0.5) * (math.log(np.linalg.det(H)) - d * math.log(lam))
     )
-    found = theory.observed_beta(radius, 9, np.stack([H, lam * np.eye(d)]), lam)
-    assert found[0] == close(math.sqrt(square))
-    assert found[1] < found[0] < theory.beta(radius, 9)
+    found = theory.observed_beta(radius, 9, np.stack([[H, lam * np.eye(d)]]), lam)
+    assert found.shape == (1, 2)
+    assert found[0, 0] == close(math.sqrt(square))
+    assert found[0, 1] < found[0, 0] < theory.beta(radius, 9)
 
 
 def test_drift_budget_is_iota_times_the_kernel():
@@ -428,6 +460,7 @@ def test_drift_budget_is_iota_times_the_kernel():
         expected = iota * 1.5 * theory.drift_kernel(path, 0.9)  # contexts of norm 1.5
         found = theory.drift_budget(ODD, moves, gamma=0.9, sharp=sharp)
         np.testing.assert_allclose(found, expected)
-    for wrong in (-moves, path):
+    assert (theory.drift_budget(ODD, np.zeros(4), gamma=0.9) == np.zeros(5)).all()
+    for wrong in (-moves, moves - moves[3], path):
         with pytest.raises(ValueError, match="lengths of the moves"):
             theory.drift_budget(ODD, wrong, gamma=0.9)

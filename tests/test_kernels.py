@@ -1,0 +1,336 @@
+"""Kernels next to slow twins, in few rounds: quick enough to be run for every mutant."""
+
+import math
+
+import numpy as np
+import pytest
+
+import naive
+from driftbandit import (
+    DOMD,
+    AutoDOMD,
+    Bandit,
+    Bernoulli,
+    Binomial,
+    Gaussian,
+    Poisson,
+    Problem,
+)
+from driftbandit.core import auto, domd, links
+from driftbandit.core.layout import FLOOR, POINTS, THETA, G, T
+from driftbandit.core.linalg import EPS, factor
+from test_auto import Twin
+
+pytestmark = pytest.mark.kernel
+
+FAMILIES = [Bernoulli(), Binomial(3), Gaussian(0.3, 4.0), Poisson(15)]
+
+
+def recipe(family=None, **options):
+    numbers = {"discount": 0.8, "regularization": 0.7, "step": 1.6, "delta": 0.05, "scale": 0.4}
+    problem = Problem(dim=2, family=family or Bernoulli(), radius=0.9)
+    return DOMD(problem=problem, **(numbers | options))
+
+
+# Links
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=repr)
+def test_links_are_the_families(family):
+    q = recipe(family).recipe
+    for z in (-710.0, -3.0, -0.4, 0.0, 0.7, 2.5, 710.0):
+        mean, slope = links.mean_slope(q, z)
+        assert (mean, slope) == pytest.approx((family.mu(z), family.dmu(z)), rel=1e-13)
+        found = links.log_likelihood(q, 2.0, z)
+        assert found == pytest.approx(2.0 * z - family.m(z), rel=1e-13)
+    rewards = np.array([-5.0, -4.0, -1e-9, 0.0, 0.5, 1.0, 1.5, 3.0, 4.0, 15.0, 15.1, 16.0])
+    assert [links.possible(q, r) for r in rewards] == family.contains(rewards).tolist()
+    assert not links.possible(q, math.nan)
+
+
+# One row of DOMD
+
+
+def row_after(policy, rounds, seed=0):
+    rng, row = np.random.default_rng(seed), policy.fresh.copy()
+    for _ in range(rounds):
+        x = rng.standard_normal(2)
+        x /= np.linalg.norm(x)
+        assert domd.learn(policy.recipe, row, x, float(rng.random() < 0.7), 1.0, None)
+    return row
+
+
+def test_a_refused_reward_changes_nothing():
+    policy = recipe()
+    row, q = row_after(policy, 3), policy.recipe
+    before = row.copy()
+    good, long, short = np.array([0.6, 0.8]), np.array([0.6, 0.81]), np.array([1.0])
+    for x, r in ((good, 0.5), (long, 1.0), (short, 1.0), (np.array([math.nan, 0.0]), 1.0)):
+        assert not domd.learn(q, row, x, r, 1.0, None)
+        assert not domd.learnable(q, x, r)
+    np.testing.assert_array_equal(row, before)
+    assert domd.learn(q, row, good, 1.0, 1.0, None)
+
+
+def test_steps_age_the_memory_before_it_learns():
+    policy, x = recipe(), np.array([0.6, -0.8])
+    a, b = row_after(policy, 5), row_after(policy, 5)
+    domd.learn(policy.recipe, a, x, 1.0, 4.0, None)
+    domd.age_row(policy.recipe, b, 2, 3.0)
+    domd.learn(policy.recipe, b, x, 1.0, 1.0, None)
+    np.testing.assert_allclose(a, b, rtol=1e-13)
+
+
+def test_a_context_may_be_a_view_of_the_row():
+    policy = recipe(step=0.5)
+    a, b = row_after(policy, 4), row_after(policy, 4)
+    theta = a[THETA : THETA + 2]
+    assert 0 < np.linalg.norm(theta) <= 1
+    domd.learn(policy.recipe, b, theta.copy(), 1.0, 1.0, None)
+    domd.learn(policy.recipe, a, theta, 1.0, 1.0, None)
+    np.testing.assert_array_equal(a, b)
+
+
+def test_ageing_keeps_the_floor():
+    H, trace = np.array([[2.0, 0.3], [0.3, 1.5]]), 0.8 * 3.5 + 2 * 0.2 * 0.7
+    expected = 0.8 * H + (0.2 * 0.7 + EPS * trace) * np.eye(2)
+    domd.age(0.8, 0.7, H)
+    np.testing.assert_allclose(H, expected, rtol=1e-16)
+
+
+def test_the_floor_of_a_row_follows_its_curvature():
+    """gamma floor + (1 - gamma) lambda, and every 16 rounds the inverse says how much more."""
+    policy = recipe()
+    row = row_after(policy, 4)
+    row[FLOOR] = 5.0
+    aged = row.copy()
+    domd.age_row(policy.recipe, aged, 2, 2.0)
+    assert aged[FLOOR] == pytest.approx(0.64 * 5.0 + 0.36 * 0.7)
+    domd.learn(policy.recipe, row, np.array([0.0, 1.0]), 1.0, 1.0, None)
+    assert row[FLOOR] == pytest.approx(0.8 * 5.0 + 0.2 * 0.7)
+    row, H = row_after(policy, 15), None
+    row[FLOOR] = 0.1  # less than is known
+    domd.learn(policy.recipe, row, np.array([0.0, 1.0]), 1.0, 1.0, None)
+    H = row[THETA + 2 :].reshape(2, 2)
+    assert row[T] == 16.0
+    most = np.abs(np.linalg.inv(H)).sum(axis=1).max()
+    assert row[FLOOR] == pytest.approx(1 / most)
+    row = row_after(policy, 15)
+    row[FLOOR] = 50.0  # more than the inverse says
+    domd.learn(policy.recipe, row, np.array([0.0, 1.0]), 1.0, 1.0, None)
+    assert row[FLOOR] == pytest.approx(0.8 * 50.0 + 0.2 * 0.7)
+
+
+def test_the_largest_row_sum():
+    V = np.array([[1.0, -3.0, 0.5], [-3.0, 0.2, 1.0], [0.5, 1.0, 4.4]])
+    assert domd.row_sum(V) == pytest.approx(5.9)
+
+
+def test_the_longest_unit_vector_is_bounded_from_above_and_closely():
+    H = np.diag([2.0, 3.0, 5.0])
+    assert 1 / math.sqrt(2.0) <= domd.longest(2.0, H) <= (1 + 1e-6) / math.sqrt(2.0)
+    most = 2.0 * (1 - 1e-6) - 8 * 4 * EPS * 1e13
+    lost = domd.longest(2.0, np.diag([2.0, 3.0, 1e13 - 5.0]))
+    assert lost == pytest.approx(1 / math.sqrt(most), rel=1e-8)
+    assert lost > (1 + 1e-9) / math.sqrt(most) * (1 - 1e-12)
+    assert domd.longest(2.0, np.diag([2.0, 3.0, 1e17])) == math.inf
+
+
+def test_a_draw_has_the_shape_of_the_curvature():
+    rng = np.random.default_rng(3)
+    H = naive_spd(rng, 3)
+    F, theta, noise = np.empty((3, 3)), rng.standard_normal(3), rng.standard_normal(3)
+    factor(H, F, None)
+    step = (domd.drawn(theta, F, 0.7, noise) - theta) / 0.7
+    assert step @ H @ step == pytest.approx(noise @ noise)
+    columns = np.array([domd.drawn(np.zeros(3), F, 1.0, e) for e in np.eye(3)])
+    np.testing.assert_allclose(columns.T @ columns, np.linalg.inv(H), rtol=1e-10)
+
+
+def naive_spd(rng, d):
+    X = rng.standard_normal((d + 2, d))
+    return X.T @ X + 0.1 * np.eye(d)
+
+
+@pytest.mark.parametrize("noise", [None, (0.4, -1.1)])
+def test_ranking_is_the_definition(noise):
+    policy = recipe()
+    row, rng = row_after(policy, 9), np.random.default_rng(5)
+    row[FLOOR] *= 0.9
+    arms = rng.standard_normal((12, 2))
+    arms *= 0.9 * rng.random((12, 1)) / np.linalg.norm(arms, axis=1, keepdims=True)
+    arms[7] = arms[2]
+    theta, H = row[THETA : THETA + 2], row[THETA + 2 :].reshape(2, 2)
+    width = 0.4 * beta(policy, 10)
+    values = arms @ theta + width * np.sqrt(np.einsum("ad,da->a", arms, np.linalg.solve(H, arms.T)))
+    draw = np.empty(0)
+    if noise is not None:
+        F, draw = np.empty((2, 2)), np.array(noise)
+        factor(H, F, None)
+        values = arms @ domd.drawn(theta, F, width, draw)
+    for k in (1, 2, 5, 12):
+        best = np.full(k, -7)
+        first = domd.rank(policy.recipe, row, arms, draw, best, None)
+        assert first == best[0]
+        np.testing.assert_array_equal(best, np.argsort(-values, kind="stable")[:k])
+
+
+def beta(policy, t):
+    twin = naive.NaiveDOMD(
+        dim=2, link=naive.bernoulli(), S=0.9, gamma=0.8, lam=0.7, eta=1.6, delta=0.05
+    )
+    twin.history = [None] * (t - 1)
+    return twin.coefficient()
+
+
+def test_what_cannot_be_ranked():
+    policy = recipe()
+    row, q, none = policy.fresh, policy.recipe, np.empty(0)
+    arms = np.array([[0.6, 0.8], [0.1, 0.1]])
+    for bad in (np.array([[0.6, 0.9], [0.1, 0.1]]), np.array([[0.6, 0.8], [math.nan, 0.1]])):
+        assert domd.rank(q, row, bad, none, np.zeros(1, dtype=int), None) == -1
+    assert domd.rank(q, row, arms, none, np.zeros(3, dtype=int), None) == -1
+    assert domd.rank(q, row, arms, none, np.zeros(0, dtype=int), None) == -1
+    assert domd.rank(q, row, np.ones((2, 1)) / 2, none, np.zeros(1, dtype=int), None) == -1
+    assert domd.rank(q, row, arms, none, np.zeros(2, dtype=int), None) == 0
+
+
+@pytest.mark.parametrize("d", [2, 33])
+def test_learning_is_the_naive_twin_also_on_the_border_of_the_ball(d):
+    policy = DOMD(
+        problem=Problem(dim=d, radius=0.2), discount=0.9, regularization=0.5, step=2.5, bonus=1.0
+    )
+    twin = naive.NaiveDOMD(
+        dim=d, link=naive.bernoulli(), S=0.2, gamma=0.9, lam=0.5, eta=2.5, delta=0.5, bonus=1.0
+    )
+    bandit, rng = Bandit(policy), np.random.default_rng(7)
+    for _ in range(4):
+        x = rng.standard_normal(d)
+        x /= np.linalg.norm(x)
+        bandit.update(x, 1.0)
+        twin.update(x, 1.0)
+        np.testing.assert_allclose(bandit.theta, twin.estimate(), atol=1e-8)
+    np.testing.assert_allclose(bandit.curvature, twin.curvature(), rtol=1e-9, atol=1e-12)
+    assert np.linalg.norm(bandit.theta) == pytest.approx(0.2)
+
+
+# The mixture
+
+
+def few(family, radius, dim=2, **options):
+    """Six learners, whose weights part within a few rounds."""
+    problem = Problem(dim=dim, family=family, radius=radius)
+    grid = {"discounts": [0.6, 0.96, 1.0], "regularizations": [0.5, 4.0]}
+    return AutoDOMD(problem=problem, **(grid | options))
+
+
+def agrees(memory, twin):
+    np.testing.assert_allclose(memory.thetas[0], twin.thetas, atol=1e-8)
+    kept = memory.kept[0, :, None, None]
+    np.testing.assert_allclose(kept * memory.Hs[0], twin.Hs, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(memory.Ps[0] / kept, np.linalg.inv(twin.Hs), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(memory.kept[0], twin.kept, rtol=1e-12)
+    np.testing.assert_allclose(memory.weights[0], twin.weights, atol=1e-9)
+    np.testing.assert_allclose(memory.gains[0], twin.gains[:, 0], rtol=1e-8)
+    np.testing.assert_allclose(memory.stiffness[0], twin.gains[:, 1], rtol=1e-8)
+    np.testing.assert_allclose(memory.rounds[0], twin.rounds, rtol=1e-12)
+    theta, V = twin.moments()
+    np.testing.assert_allclose(memory.theta[0], theta, atol=1e-9)
+    np.testing.assert_allclose(np.linalg.inv(memory.H[0]), V, rtol=1e-7, atol=1e-10)
+    assert memory.floor[0] == pytest.approx(1 / np.abs(V).sum(axis=1).max())
+
+
+def played(policy, rounds):
+    """A flip of the sign half way, in large rewards: somebody is renewed."""
+    twin, memory, rng = Twin(policy), policy.init(1), np.random.default_rng(11)
+    d, family, effective = policy.problem.dim, policy.problem.family, []
+    for t in range(rounds):
+        x = rng.standard_normal(d)
+        x /= np.linalg.norm(x)
+        z = (2.0 if t < rounds // 2 else -2.0) * x[0]
+        r = float(family.draw(z, rng.random()))
+        memory = policy.update(memory, x[None], np.array([r]))
+        twin.update(x, r)
+        effective.append(float(twin.weights @ twin.rounds))
+    return twin, memory, effective
+
+
+@pytest.mark.parametrize("radius", [0.5, 4.0])
+@pytest.mark.parametrize("family", [Binomial(4), Gaussian(0.1, 6.0)], ids=repr)
+def test_the_mixture_is_its_twin(family, radius):
+    policy = few(family, radius)
+    twin, memory, effective = played(policy, 30)
+    agrees(memory, twin)
+    np.testing.assert_allclose(memory.history[0, :30], effective, rtol=1e-8)
+    usual = 0.0
+    for t, rounds in enumerate(effective, start=1):
+        usual += (math.log(rounds) - usual) / min(t, 200.0)
+    assert memory.usual[0] == pytest.approx(usual)
+    assert twin.renewals > 0 or radius < 1.0 or isinstance(family, Binomial)
+
+
+def test_the_mixture_in_many_dimensions():
+    policy = few(Gaussian(0.1, 6.0), 0.3, dim=33, discounts=[0.6, 0.99], regularizations=[0.5])
+    twin, memory, _ = played(policy, 4)
+    agrees(memory, twin)
+    assert np.linalg.norm(memory.thetas[0, 0]) == pytest.approx(0.3)
+
+
+def test_ageing_the_mixture():
+    """Each learner forgets at its own pace, and is refilled when little is kept."""
+    policy = few(Gaussian(0.1, 6.0), 4.0)
+    twin, memory, _ = played(policy, 8)
+    memory = policy.forget(memory, 3)
+    for k, gamma in enumerate(twin.gamma):
+        kept = twin.kept[k] * gamma**3
+        twin.Hs[k], twin.kept[k] = gamma**3 * twin.Hs[k], kept
+        if kept <= 0.9:
+            twin.Hs[k] = twin.Hs[k] + (1 - kept) * twin.lam[k] * np.eye(2)
+            twin.kept[k] = 1.0
+    twin.rounds = twin.gamma**3 * twin.rounds
+    agrees(memory, twin)
+
+
+def test_the_leader_alone():
+    policy = few(Gaussian(0.1, 6.0), 4.0, pool="leader")
+    twin, memory, _ = played(policy, 12)
+    lead = int(np.argmax(twin.weights))
+    for now in (memory, policy.forget(memory, 0.5)):
+        np.testing.assert_allclose(now.theta[0], now.thetas[0, lead], atol=1e-12)
+        P = now.Ps[0, lead] / now.kept[0, lead]
+        np.testing.assert_allclose(np.linalg.inv(now.H[0]), P, rtol=1e-9)
+
+
+def test_the_mixture_refuses_what_domd_refuses():
+    policy = few(Bernoulli(), 2.0)
+    row = policy.fresh.copy()
+    assert not auto.learn(policy.recipe, row, np.array([0.6, 0.9]), 1.0, 1.0, None)
+    np.testing.assert_array_equal(row, policy.fresh)
+    a, b, x = row.copy(), row.copy(), np.array([0.6, 0.8])
+    assert auto.learn(policy.recipe, a, x, 1.0, 3.0, None)
+    auto.age(policy.recipe, b, 2, 2.0)
+    assert auto.learn(policy.recipe, b, x, 1.0, 1.0, None)
+    assert a[G] == 1.0
+    np.testing.assert_allclose(a[THETA:-POINTS], b[THETA:-POINTS], rtol=1e-6, atol=1e-9)
+
+
+def test_learning_reads_a_view_of_the_row():
+    policy = few(Gaussian(0.1, 6.0), 0.9)
+    _, memory, _ = played(policy, 5)
+    a, b = memory.rows[0].copy(), memory.rows[0].copy()
+    view = a[THETA : THETA + 2]
+    auto.learn(policy.recipe, b, view.copy(), 1.0, 1.0, None)
+    auto.learn(policy.recipe, a, view, 1.0, 1.0, None)
+    np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("rounds", [3, 128, 129, 130, 257, 300, 513])
+def test_a_history_thins_itself_out(rounds):
+    policy = AutoDOMD(problem=Problem(dim=1, radius=1.0), discounts=[0.9], regularizations=[1.0])
+    row, seen = policy.fresh.copy(), []
+    for _ in range(rounds):
+        auto.learn(policy.recipe, row, np.ones(1), 1.0, 1.0, None)
+        seen.append(0.9 * seen[-1] + 1.0 if seen else 1.0)
+    stride = 2 ** max(0, math.ceil(math.log2(rounds / POINTS)))
+    kept = seen[stride - 1 :: stride]
+    np.testing.assert_allclose(row[-POINTS:][: len(kept)], kept)

@@ -230,7 +230,8 @@ def test_both_sides_are_the_papers(world, link):
     proof = theory.check(run)
     for row in range(2):
         hand = ByHand(run, link, row)
-        for t in (0, 1, 2, 11, T - 1):
+        first = int(np.flatnonzero(np.diff(hand.star, axis=0).any(axis=1))[0])
+        for t in sorted({0, 1, 2, first, first + 1, T - 1}):
             expected = sides(hand, t)
             assert {one.place for one in proof} == set(expected)
             for place, (left, right) in expected.items():
@@ -269,11 +270,19 @@ def test_sides_cross_where_a_condition_is_missing():
 def test_blocks_of_pairs_change_nothing(monkeypatch):
     run = played(WORLDS[0][0])
     whole = theory.check(run)
-    monkeypatch.setattr("driftbandit.theory.losses.PAIRS", 100)
+    monkeypatch.setattr("driftbandit.theory.losses.PAIRS", 10)  # not one round of two seeds
     monkeypatch.setattr("driftbandit.theory.replay.ROUNDS", 7)
     for a, b in zip(whole, theory.check(run)):
         np.testing.assert_allclose(a.left, b.left, rtol=1e-12)
         np.testing.assert_allclose(a.right, b.right, rtol=1e-12)
+
+
+def test_a_seed_is_checked_alone_as_in_company():
+    world, numbers = WORLDS[1][0], {"discount": 0.85, "delta": DELTA}
+    policy = DOMD(problem=world.problem, **numbers)
+    both, one = (theory.check(simulate(policy, world, seeds=s)) for s in ((4, 7), (7,)))
+    for a, b in zip(both, one):
+        np.testing.assert_allclose(a.slack[1:], b.slack, rtol=1e-9, atol=1e-9)
 
 
 def test_a_stored_run_is_checked_like_a_fresh_one(tmp_path):
@@ -308,6 +317,8 @@ def test_mix_loss_of_a_gaussian_reward_is_its_integral():
     assert found == pytest.approx(-log_mean, rel=1e-10)
     assert loss(family, np.array([r]), np.array([a])) == pytest.approx((a * a / 2 - r * a) / 0.4)
     assert bregman(family, np.array([a]), np.array([v])) == pytest.approx(v / 2 / 0.4)
+    steep = mix_loss(Gaussian(1e-4, 5.0), np.array([r]), np.array([a]), np.array([v]))
+    assert np.isfinite(steep).all()  # losses differ by thousands
 
 
 def test_discounted_sums():
@@ -316,6 +327,7 @@ def test_discounted_sums():
         [sum(0.8 ** (t - 1 - s) * row[s] for s in range(t)) for t in range(9)] for row in values
     ]
     np.testing.assert_allclose(discounted(values, 0.8), expected)
+    np.testing.assert_allclose(discounted(values[1], 0.8), expected[1])
 
 
 def line(left, right, sure=True):
@@ -327,6 +339,7 @@ def test_an_inequality_holds_up_to_rounding():
     assert line([[0.0, 1.0]], [[0.0, 1.0 - 1e-9]]).holds
     assert not line([[0.0, 1.0]], [[0.0, 1.0 - 1e-6]]).holds
     assert line([[1e9]], [[1e9 - 1e-3]]).holds
+    assert line([[1e-9]], [[0.0]]).holds
     assert not line([[-1e9]], [[-1e9 - 1e3]]).holds
 
 

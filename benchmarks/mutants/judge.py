@@ -57,8 +57,11 @@ def _replace(old: Any, new: Any, module: str) -> None:
     if isinstance(new, type):
         for name, member in vars(new).items():
             if isinstance(member, (FunctionType, property)):
-                _replace(getattr(vars(old)[name], "fget", vars(old)[name]),
-                         getattr(member, "fget", member), module)
+                _replace(
+                    getattr(vars(old)[name], "fget", vars(old)[name]),
+                    getattr(member, "fget", member),
+                    module,
+                )
         return
     if hasattr(old, "cache_clear"):
         old.cache_clear()
@@ -78,11 +81,10 @@ class Judge:
     def pytest_runtestloop(self, session: Any) -> bool:
         if session.testsfailed:
             sys.exit("the tests cannot be collected: run them with pytest first")
-        self.items, self.quickest = session.items, []
-        for place, seconds in sorted(self.baseline().items(), key=lambda pair: pair[1]):
-            self.quickest.append(place)
-            self.limit = seconds
-        self.limit = 10.0 + 5.0 * self.total
+        self.items = session.items
+        seconds = self.baseline()
+        self.quickest = sorted(seconds, key=seconds.__getitem__)
+        self.limit = 10.0 + 5.0 * sum(seconds.values())
         for number, (mutant, noticed) in enumerate(self.judged(), start=1):
             if noticed == NOBODY:
                 self.survivors.append(mutant)
@@ -104,7 +106,6 @@ class Judge:
             if not self.passes(place):
                 sys.exit(f"{self.items[place].nodeid} fails without any change: mend it first")
             seconds[place] = time.perf_counter() - tic
-        self.total = sum(seconds.values())
         return seconds
 
     def passes(self, place: int) -> bool:
