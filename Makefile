@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench bench-roads bench-fleet bench-rivals bench-lab bench-worlds bench-peers bench-guard docs \
+.PHONY: demo test lint bench bench-roads bench-fleet bench-rivals bench-lab bench-worlds bench-peers bench-guard bench-proof mutants docs \
   reproduce dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
@@ -50,6 +50,12 @@ bench-peers: $(VENV)/.test   ## next to what people use today, each in an enviro
 bench-guard: $(VENV)/.test   ## fails when a speed ratio slips by more than 20 %
 	$(BIN)/python -m benchmarks.guard
 
+bench-proof: $(VENV)/.test   ## every inequality of the proofs on a run, as a table and a figure
+	$(BIN)/python -m benchmarks.proof
+
+mutants: $(VENV)/.test    ## whether the tests notice every small change to the theory and the kernels
+	$(BIN)/python -m benchmarks.mutants
+
 docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
 	$(BIN)/driftbandit reproduce
 	for study in regret-orders coverage sensitivity scaling-in-time unstated-choices \
@@ -58,6 +64,7 @@ docs: $(VENV)/.test       ## run what the documents quote and put the numbers in
 	$(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
 	$(BIN)/python -m benchmarks.fleet --csv docs/results/fleet.csv
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.roads --csv docs/results/roads.csv
+	$(BIN)/python -m benchmarks.proof
 	$(BIN)/python -m benchmarks.readme results
 
 dist: $(VENV)/.test

@@ -21,7 +21,10 @@ STUDIES = (
     *("paper-figure", "regret-orders", "coverage", "sensitivity"),
     *("scaling-in-time", "unstated-choices", "many-worlds", "ablation"),
 )
-PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
+PAGES = (
+    *("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md"),
+    "docs/theory.md",
+)
 
 
 def collect(results: Path) -> None:
@@ -139,7 +142,19 @@ def peer_installs() -> str:
     return markdown([head, *(list(line.values()) for line in lines_of("peers-install"))])
 
 
+def proof() -> str:
+    """Both sides of every inequality, in the last round and where they are closest."""
+    head = ["world", "in the paper", "what", "left, at T", "right", "left, tightest", "right"]
+    rows = [
+        [line[n] for n in ("world", "place", "claim", "left", "right")]
+        + [line["tightest_left"], line["tightest_right"]]
+        for line in lines_of("proof")
+    ]
+    return markdown([head, *rows])
+
+
 TABLES = {
+    "proof": proof,
     "auto": worlds.summary_table,
     "worlds": worlds.worlds_table,
     "ablation": worlds.ablation_table,

@@ -17,12 +17,13 @@ from driftbandit import (
     Problem,
 )
 from driftbandit.core import auto, domd, links
-from driftbandit.core.layout import FLOOR, POINTS, THETA, G, T
-from driftbandit.core.linalg import EPS, factor
+from driftbandit.core.layout import FLOOR, LIMIT, POINTS, THETA, G, T
+from driftbandit.core.linalg import dot, factor, inverse, inverse_norm, measure
 from test_auto import Twin
 
 pytestmark = pytest.mark.kernel
 
+EPS = 2.0**-52
 FAMILIES = [Bernoulli(), Binomial(3), Gaussian(0.3, 4.0), Poisson(15)]
 
 
@@ -46,6 +47,33 @@ def test_links_are_the_families(family):
     rewards = np.array([-5.0, -4.0, -1e-9, 0.0, 0.5, 1.0, 1.5, 3.0, 4.0, 15.0, 15.1, 16.0])
     assert [links.possible(q, r) for r in rewards] == family.contains(rewards).tolist()
     assert not links.possible(q, math.nan)
+
+
+# Sums
+
+
+def test_sums_of_products():
+    x, y = np.array([1.0, -2.0, 3.0]), np.array([0.5, 0.25, 2.0])
+    assert dot(x, y) == 6.0
+    assert measure(np.array([9.0, *x, 9.0]), 1, y) == (6.0, 14.0)
+    assert measure(x, 0, y) == (6.0, 14.0)
+
+
+@pytest.mark.parametrize(("d", "large"), [(3, None), (33, 1)])
+def test_a_norm_from_any_place_on(d, large):
+    rng = np.random.default_rng(2)
+    A, F, x = naive_spd(rng, d), np.empty((d, d)), rng.standard_normal(d)
+    factor(A, F, large)
+    found = inverse_norm(F, np.array([9.0, 8.0, *x, 7.0]), 2, np.empty(d), large)
+    assert found == pytest.approx(math.sqrt(x @ np.linalg.solve(A, x)))
+
+
+def test_a_pivot_without_a_digit_is_eps_of_its_diagonal():
+    A, F, P = np.full((2, 2), 1e8), np.empty((2, 2)), np.empty((2, 2))
+    factor(A, F, None)
+    assert F[1, 1] == pytest.approx(1 / math.sqrt(EPS * 1e8))
+    inverse(A, P, np.empty(2))
+    assert P[1, 1] == pytest.approx(1 / (EPS * 1e8))
 
 
 # One row of DOMD
@@ -74,11 +102,12 @@ def test_a_refused_reward_changes_nothing():
 
 def test_steps_age_the_memory_before_it_learns():
     policy, x = recipe(), np.array([0.6, -0.8])
-    a, b = row_after(policy, 5), row_after(policy, 5)
-    domd.learn(policy.recipe, a, x, 1.0, 4.0, None)
-    domd.age_row(policy.recipe, b, 2, 3.0)
-    domd.learn(policy.recipe, b, x, 1.0, 1.0, None)
-    np.testing.assert_allclose(a, b, rtol=1e-13)
+    for steps in (2.0, 4.0):
+        a, b = row_after(policy, 5), row_after(policy, 5)
+        domd.learn(policy.recipe, a, x, 1.0, steps, None)
+        domd.age_row(policy.recipe, b, 2, steps - 1.0)
+        domd.learn(policy.recipe, b, x, 1.0, 1.0, None)
+        np.testing.assert_allclose(a, b, rtol=1e-13)
 
 
 def test_a_context_may_be_a_view_of_the_row():
@@ -121,6 +150,23 @@ def test_the_floor_of_a_row_follows_its_curvature():
     assert row[FLOOR] == pytest.approx(0.8 * 50.0 + 0.2 * 0.7)
 
 
+@pytest.mark.parametrize(("d", "rounds"), [(2, 16), (40, 20)])
+def test_the_floor_is_looked_at_now_and_then(d, rounds):
+    """Every max(16, d/2) rounds, and in no other."""
+    policy = DOMD(problem=Problem(dim=d), discount=0.8, regularization=0.7)
+    for t in {rounds - 1, rounds, 16, 4}:
+        row = policy.fresh.copy()
+        row[T], row[FLOOR] = t - 1.0, 0.1
+        domd.learn(policy.recipe, row, np.eye(d)[0], 1.0, 1.0, None if d < 32 else 1)
+        assert (row[FLOOR] == pytest.approx(0.8 * 0.1 + 0.2 * 0.7)) == (t != rounds)
+
+
+def test_a_context_may_have_the_largest_length():
+    q = recipe().recipe
+    assert domd.is_context(q, q[LIMIT])
+    assert not domd.is_context(q, q[LIMIT] * (1 + 2 * EPS))
+
+
 def test_the_largest_row_sum():
     V = np.array([[1.0, -3.0, 0.5], [-3.0, 0.2, 1.0], [0.5, 1.0, 4.4]])
     assert domd.row_sum(V) == pytest.approx(5.9)
@@ -134,6 +180,8 @@ def test_the_longest_unit_vector_is_bounded_from_above_and_closely():
     assert lost == pytest.approx(1 / math.sqrt(most), rel=1e-8)
     assert lost > (1 + 1e-9) / math.sqrt(most) * (1 - 1e-12)
     assert domd.longest(2.0, np.diag([2.0, 3.0, 1e17])) == math.inf
+    assert domd.longest(0.0, np.zeros((2, 2))) == math.inf
+    assert domd.longest(2e-14, 1e-14 * H) == pytest.approx(1e7 * domd.longest(2.0, H))
 
 
 def test_a_draw_has_the_shape_of_the_curvature():
@@ -141,10 +189,8 @@ def test_a_draw_has_the_shape_of_the_curvature():
     H = naive_spd(rng, 3)
     F, theta, noise = np.empty((3, 3)), rng.standard_normal(3), rng.standard_normal(3)
     factor(H, F, None)
-    step = (domd.drawn(theta, F, 0.7, noise) - theta) / 0.7
-    assert step @ H @ step == pytest.approx(noise @ noise)
-    columns = np.array([domd.drawn(np.zeros(3), F, 1.0, e) for e in np.eye(3)])
-    np.testing.assert_allclose(columns.T @ columns, np.linalg.inv(H), rtol=1e-10)
+    expected = theta + 0.7 * np.linalg.solve(np.linalg.cholesky(H).T, noise)
+    np.testing.assert_allclose(domd.drawn(theta, F, 0.7, noise), expected, rtol=1e-10)
 
 
 def naive_spd(rng, d):
@@ -175,11 +221,42 @@ def test_ranking_is_the_definition(noise):
         np.testing.assert_array_equal(best, np.argsort(-values, kind="stable")[:k])
 
 
+def test_the_width_is_the_radius_of_the_coming_round():
+    """An arm that is better by a millionth wins, on either side."""
+    policy = recipe()
+    row = row_after(policy, 9)
+    theta, H = row[THETA : THETA + 2], row[THETA + 2 :].reshape(2, 2)
+    along, across = theta / np.linalg.norm(theta), np.array([-theta[1], theta[0]])
+    across = 0.5 * across / np.linalg.norm(across)
+
+    def value(x):
+        return x @ theta + 0.4 * beta(policy, 10) * math.sqrt(x @ np.linalg.solve(H, x))
+
+    for edge, best in ((1e-6, 0), (-1e-6, 1)):
+        arms = np.array([along * value(across) * (1 + edge) / value(along), across])
+        assert domd.rank(policy.recipe, row, arms, np.empty(0), np.zeros(1, int), None) == best
+
+
+def test_equal_arms_keep_their_order():
+    policy = recipe()
+    best, arms = np.zeros(2, dtype=int), np.full((5, 2), 0.3)
+    assert domd.rank(policy.recipe, row_after(policy, 3), arms, np.empty(0), best, None) == 0
+    np.testing.assert_array_equal(best, [0, 1])
+
+
+def test_a_draw_in_one_dimension():
+    policy = DOMD(problem=Problem(dim=1), discount=0.8, bonus=2.0)
+    row, best = policy.fresh, np.zeros(1, dtype=int)
+    arms = np.array([[0.5], [-1.0]])
+    assert domd.rank(policy.recipe, row, arms, np.array([3.0]), best, None) == 0
+    assert domd.rank(policy.recipe, row, arms, np.array([-3.0]), best, None) == 1
+
+
 def beta(policy, t):
     twin = naive.NaiveDOMD(
         dim=2, link=naive.bernoulli(), S=0.9, gamma=0.8, lam=0.7, eta=1.6, delta=0.05
     )
-    twin.history = [None] * (t - 1)
+    twin.rs = [0.0] * (t - 1)
     return twin.coefficient()
 
 

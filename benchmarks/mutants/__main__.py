@@ -6,6 +6,8 @@ import os
 import sys
 import time
 
+import pytest
+
 from benchmarks.mutants.changes import Mutant, mutants
 from benchmarks.mutants.equivalent import REASONS, reason
 from benchmarks.mutants.groups import GROUPS, Group
@@ -28,13 +30,13 @@ def chosen(names: list[str]) -> list[Group]:
 
 def run(group: Group, made: list[Mutant]) -> list[Mutant]:
     """Who survives."""
-    import pytest
-
     judge = Judge([mutant for mutant in made if reason(mutant.key) is None], PROCESSES)
     print(f"{', '.join(group.files)}: {len(judge.mutants)} mutants", flush=True)
     pytest.main(
         [*OPTIONS, "--override-ini", "filterwarnings=default", *group.tests], plugins=[judge]
     )
+    if not judge.done:
+        sys.exit("not finished")
     return judge.survivors
 
 

@@ -14,6 +14,7 @@ class Group(NamedTuple):
 
 CONSTANTS = ("tests/test_constants.py", "tests/test_theory.py")
 PROOF = ("tests/test_proof.py",)
+KERNELS = "tests/test_kernels.py"
 DOMD = ("tests/test_domd.py",)
 LINALG = ("tests/test_linalg.py",)
 PROJECTION = ("tests/test_projection.py",)
@@ -27,10 +28,10 @@ GROUPS = {
     ),
     "rivals": (Group(("theory/rivals.py",), ("tests/test_rivals.py",)),),
     "kernels": (
-        Group(("core/linalg.py",), LINALG),
+        Group(("core/linalg.py",), (*LINALG, KERNELS)),
         Group(("core/projection.py",), PROJECTION),
-        Group(("core/links.py",), ("tests/test_kernels.py", *DOMD)),
-        Group(("core/domd.py",), ("tests/test_kernels.py", *DOMD)),
-        Group(("core/auto.py",), ("tests/test_kernels.py",)),
+        Group(("core/links.py",), (KERNELS, *DOMD)),
+        Group(("core/domd.py",), (KERNELS, *DOMD)),
+        Group(("core/auto.py",), (KERNELS,)),
     ),
 }

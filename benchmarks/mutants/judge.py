@@ -17,6 +17,8 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+import pytest
+
 from benchmarks.mutants.changes import Mutant, changed
 
 ROOT = Path(__file__).parents[2]
@@ -76,11 +78,12 @@ class Judge:
     def __init__(self, mutants: list[Mutant], processes: int) -> None:
         self.mutants, self.processes = mutants, processes
         self.survivors: list[Mutant] = []
+        self.done = False
         self.favourites: dict[str, list[int]] = {}  # tests that noticed, by file and function
 
     def pytest_runtestloop(self, session: Any) -> bool:
         if session.testsfailed:
-            sys.exit("the tests cannot be collected: run them with pytest first")
+            return False  # pytest has said what cannot be imported
         self.items = session.items
         seconds = self.baseline()
         self.quickest = sorted(seconds, key=seconds.__getitem__)
@@ -96,6 +99,7 @@ class Judge:
                 favourites.insert(0, noticed)
             if number % 200 == 0:
                 print(f"\n{number} of {len(self.mutants)}", flush=True)
+        self.done = True
         return True
 
     def baseline(self) -> dict[int, float]:
@@ -104,7 +108,7 @@ class Judge:
         for place in range(len(self.items)):
             tic = time.perf_counter()
             if not self.passes(place):
-                sys.exit(f"{self.items[place].nodeid} fails without any change: mend it first")
+                pytest.exit(f"{self.items[place].nodeid} fails without any change: mend it first")
             seconds[place] = time.perf_counter() - tic
         return seconds
 

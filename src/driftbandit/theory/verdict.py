@@ -106,21 +106,22 @@ class Proof:
 
         rows = math.ceil(len(self.inequalities) / 3)
         if figure is None:
-            figure = plt.figure(figsize=(9.0, 2.1 * rows), layout="constrained")
-        panels = figure.subplots(rows, 3, squeeze=False).ravel()
+            figure = plt.figure(figsize=(9.0, 1.7 * rows), layout="constrained")
+        panels = figure.subplots(rows, 3, sharex=True, squeeze=False).ravel()
         for ax, one in zip(panels, self.inequalities):
             _draw(ax, one, seed)
         for ax in panels[len(self.inequalities) :]:
             ax.axis("off")
-        panels[0].legend(loc="upper right", fontsize=7, frameon=False)
+        figure.supxlabel("round t;  * holds with probability 1 - delta", fontsize=8)
+        panels[0].legend(fontsize=7, frameon=False)
         return figure
 
 
 def _draw(ax: Any, one: Inequality, seed: int) -> None:
     left, right = one.left[seed], one.right[seed]
     t = np.arange(1, len(left) + 1)
-    ax.fill_between(t, left, right, where=right >= left, color="C0", alpha=0.12, lw=0)
-    ax.plot(t, right, color="C0", lw=1.0, label="right side")
-    ax.plot(t, left, color="C3", lw=1.0, label="left side")
+    ax.fill_between(t, left, right, where=right >= left, color="C0", alpha=0.15, lw=0)
+    ax.plot(t, right, color="C0", lw=0.9, label="right side")
+    ax.plot(t, left, color="C3", lw=0.9, label="left side")
     ax.set_title(f"{one.place}: {one.claim}" + ("" if one.sure else " *"), fontsize=8)
     ax.tick_params(labelsize=7)
