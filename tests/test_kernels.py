@@ -8,7 +8,6 @@ import pytest
 import naive
 from driftbandit import (
     DOMD,
-    AutoDOMD,
     Bandit,
     Bernoulli,
     Binomial,
@@ -16,10 +15,10 @@ from driftbandit import (
     Poisson,
     Problem,
 )
-from driftbandit.core import auto, domd, links
-from driftbandit.core.layout import FLOOR, LIMIT, POINTS, THETA, G, T
+from driftbandit.core import domd, links, projection
+from driftbandit.core.compiled import COMPILED
+from driftbandit.core.layout import FLOOR, LIMIT, THETA, T
 from driftbandit.core.linalg import dot, factor, inverse, inverse_norm, measure
-from test_auto import Twin
 
 pytestmark = pytest.mark.kernel
 
@@ -74,6 +73,79 @@ def test_a_pivot_without_a_digit_is_eps_of_its_diagonal():
     assert F[1, 1] == pytest.approx(1 / math.sqrt(EPS * 1e8))
     inverse(A, P, np.empty(2))
     assert P[1, 1] == pytest.approx(1 / (EPS * 1e8))
+
+
+# Projections
+
+
+def outside(d, seed, w=0.6, c=0.7):
+    """A metric c A + w x x', and a point that is 1.4 times as long as the ball is wide."""
+    rng = np.random.default_rng(seed)
+    A, x, v = naive_spd(rng, d), rng.standard_normal(d), rng.standard_normal(d)
+    v *= 1.4 * 0.8 / np.linalg.norm(v)
+    return A, x, v, naive.ball_projection(c * A + w * np.outer(x, x), v, 0.8)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 9])
+def test_projection_by_factorisations(d):
+    A, x, v, expected = outside(d, d)
+    before = A.copy()
+    projection.project(0.7, A, 0.6, x, v, 0.8, None)
+    np.testing.assert_allclose(v, expected, atol=1e-8)
+    assert 0.8 * (1 - 1e-12) <= np.linalg.norm(v) <= 0.8
+    np.testing.assert_array_equal(A, before)
+
+
+@pytest.mark.parametrize("inverted", [False, True])
+@pytest.mark.parametrize("d", [1, 2, 5, 9])
+def test_projection_by_solves(d, inverted):
+    A, x, v, expected = outside(d, d, c=1.0)
+    B, u, c = np.empty((d, d)), np.linalg.solve(A, x), 0.7 if inverted else 1.0
+    factor(A, B, None)
+    B = c * np.linalg.inv(A) if inverted else B
+    assert projection.project_by_solves(B, c, inverted, 0.6, x, u, v, 0.8)
+    np.testing.assert_allclose(v, expected, atol=1e-8)
+    assert 0.8 * (1 - 1e-12) <= np.linalg.norm(v) <= 0.8
+
+
+def test_too_few_solves_say_so_and_leave_the_point(monkeypatch):
+    A, x, v, _ = outside(9, 9, c=1.0)
+    F, u, before = np.empty((9, 9)), np.linalg.solve(A, x), v.copy()
+    factor(A, F, None)
+    monkeypatch.setattr(projection, "STEPS", 2)
+    if not COMPILED:  # compiled kernels keep the number they were compiled with
+        assert not projection.project_by_solves(F, 1.0, False, 0.6, x, u, v, 0.8)
+        np.testing.assert_array_equal(v, before)
+
+
+def test_a_tridiagonal_system():
+    rng = np.random.default_rng(6)
+    a, b, y, c = 2 + rng.random(5), rng.random(5), rng.standard_normal(5), np.empty(5)
+    T = np.diag(a) + np.diag(b[:4], 1) + np.diag(b[:4], -1)
+    expected = np.linalg.solve(np.eye(5) + 0.9 * T, y)
+    projection.solve_tridiagonal(a, b, 0.9, y, c)
+    np.testing.assert_allclose(y, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("guess", [0.0, 0.3, 50.0])
+def test_a_multiplier_from_any_guess(guess):
+    rng = np.random.default_rng(8)
+    a, b, y = 1 + rng.random(4), 0.3 * rng.random(4), np.zeros((3, 4))
+    T = np.diag(a) + np.diag(b[:3], 1) + np.diag(b[:3], -1)
+    nu = projection.multiplier(a, b, 2.0, 0.8, guess, y)
+    v = np.linalg.solve(np.eye(4) + nu * T, np.eye(4)[0])
+    assert 2.0 * np.linalg.norm(v) == pytest.approx(0.8, rel=1e-12)
+    np.testing.assert_allclose(y[0], v, rtol=1e-10)
+
+
+def test_rounding_never_leaves_the_ball():
+    for length in (0.8 * (1 + 1e-13), 1.3):
+        v = np.array([0.6, 0.8]) * length
+        projection.shrink(v, length, 0.8)
+        assert 0.8 * (1 - 1e-14) <= np.linalg.norm(v) <= 0.8
+    inside = np.array([0.1, 0.2])
+    projection.shrink(inside, 0.3, 0.8)
+    np.testing.assert_array_equal(inside, [0.1, 0.2])
 
 
 # One row of DOMD
@@ -289,125 +361,3 @@ def test_learning_is_the_naive_twin_also_on_the_border_of_the_ball(d):
         np.testing.assert_allclose(bandit.theta, twin.estimate(), atol=1e-8)
     np.testing.assert_allclose(bandit.curvature, twin.curvature(), rtol=1e-9, atol=1e-12)
     assert np.linalg.norm(bandit.theta) == pytest.approx(0.2)
-
-
-# The mixture
-
-
-def few(family, radius, dim=2, **options):
-    """Six learners, whose weights part within a few rounds."""
-    problem = Problem(dim=dim, family=family, radius=radius)
-    grid = {"discounts": [0.6, 0.96, 1.0], "regularizations": [0.5, 4.0]}
-    return AutoDOMD(problem=problem, **(grid | options))
-
-
-def agrees(memory, twin):
-    np.testing.assert_allclose(memory.thetas[0], twin.thetas, atol=1e-8)
-    kept = memory.kept[0, :, None, None]
-    np.testing.assert_allclose(kept * memory.Hs[0], twin.Hs, rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(memory.Ps[0] / kept, np.linalg.inv(twin.Hs), rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(memory.kept[0], twin.kept, rtol=1e-12)
-    np.testing.assert_allclose(memory.weights[0], twin.weights, atol=1e-9)
-    np.testing.assert_allclose(memory.gains[0], twin.gains[:, 0], rtol=1e-8)
-    np.testing.assert_allclose(memory.stiffness[0], twin.gains[:, 1], rtol=1e-8)
-    np.testing.assert_allclose(memory.rounds[0], twin.rounds, rtol=1e-12)
-    theta, V = twin.moments()
-    np.testing.assert_allclose(memory.theta[0], theta, atol=1e-9)
-    np.testing.assert_allclose(np.linalg.inv(memory.H[0]), V, rtol=1e-7, atol=1e-10)
-    assert memory.floor[0] == pytest.approx(1 / np.abs(V).sum(axis=1).max())
-
-
-def played(policy, rounds):
-    """A flip of the sign half way, in large rewards: somebody is renewed."""
-    twin, memory, rng = Twin(policy), policy.init(1), np.random.default_rng(11)
-    d, family, effective = policy.problem.dim, policy.problem.family, []
-    for t in range(rounds):
-        x = rng.standard_normal(d)
-        x /= np.linalg.norm(x)
-        z = (2.0 if t < rounds // 2 else -2.0) * x[0]
-        r = float(family.draw(z, rng.random()))
-        memory = policy.update(memory, x[None], np.array([r]))
-        twin.update(x, r)
-        effective.append(float(twin.weights @ twin.rounds))
-    return twin, memory, effective
-
-
-@pytest.mark.parametrize("radius", [0.5, 4.0])
-@pytest.mark.parametrize("family", [Binomial(4), Gaussian(0.1, 6.0)], ids=repr)
-def test_the_mixture_is_its_twin(family, radius):
-    policy = few(family, radius)
-    twin, memory, effective = played(policy, 30)
-    agrees(memory, twin)
-    np.testing.assert_allclose(memory.history[0, :30], effective, rtol=1e-8)
-    usual = 0.0
-    for t, rounds in enumerate(effective, start=1):
-        usual += (math.log(rounds) - usual) / min(t, 200.0)
-    assert memory.usual[0] == pytest.approx(usual)
-    assert twin.renewals > 0 or radius < 1.0 or isinstance(family, Binomial)
-
-
-def test_the_mixture_in_many_dimensions():
-    policy = few(Gaussian(0.1, 6.0), 0.3, dim=33, discounts=[0.6, 0.99], regularizations=[0.5])
-    twin, memory, _ = played(policy, 4)
-    agrees(memory, twin)
-    assert np.linalg.norm(memory.thetas[0, 0]) == pytest.approx(0.3)
-
-
-def test_ageing_the_mixture():
-    """Each learner forgets at its own pace, and is refilled when little is kept."""
-    policy = few(Gaussian(0.1, 6.0), 4.0)
-    twin, memory, _ = played(policy, 8)
-    memory = policy.forget(memory, 3)
-    for k, gamma in enumerate(twin.gamma):
-        kept = twin.kept[k] * gamma**3
-        twin.Hs[k], twin.kept[k] = gamma**3 * twin.Hs[k], kept
-        if kept <= 0.9:
-            twin.Hs[k] = twin.Hs[k] + (1 - kept) * twin.lam[k] * np.eye(2)
-            twin.kept[k] = 1.0
-    twin.rounds = twin.gamma**3 * twin.rounds
-    agrees(memory, twin)
-
-
-def test_the_leader_alone():
-    policy = few(Gaussian(0.1, 6.0), 4.0, pool="leader")
-    twin, memory, _ = played(policy, 12)
-    lead = int(np.argmax(twin.weights))
-    for now in (memory, policy.forget(memory, 0.5)):
-        np.testing.assert_allclose(now.theta[0], now.thetas[0, lead], atol=1e-12)
-        P = now.Ps[0, lead] / now.kept[0, lead]
-        np.testing.assert_allclose(np.linalg.inv(now.H[0]), P, rtol=1e-9)
-
-
-def test_the_mixture_refuses_what_domd_refuses():
-    policy = few(Bernoulli(), 2.0)
-    row = policy.fresh.copy()
-    assert not auto.learn(policy.recipe, row, np.array([0.6, 0.9]), 1.0, 1.0, None)
-    np.testing.assert_array_equal(row, policy.fresh)
-    a, b, x = row.copy(), row.copy(), np.array([0.6, 0.8])
-    assert auto.learn(policy.recipe, a, x, 1.0, 3.0, None)
-    auto.age(policy.recipe, b, 2, 2.0)
-    assert auto.learn(policy.recipe, b, x, 1.0, 1.0, None)
-    assert a[G] == 1.0
-    np.testing.assert_allclose(a[THETA:-POINTS], b[THETA:-POINTS], rtol=1e-6, atol=1e-9)
-
-
-def test_learning_reads_a_view_of_the_row():
-    policy = few(Gaussian(0.1, 6.0), 0.9)
-    _, memory, _ = played(policy, 5)
-    a, b = memory.rows[0].copy(), memory.rows[0].copy()
-    view = a[THETA : THETA + 2]
-    auto.learn(policy.recipe, b, view.copy(), 1.0, 1.0, None)
-    auto.learn(policy.recipe, a, view, 1.0, 1.0, None)
-    np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize("rounds", [3, 128, 129, 130, 257, 300, 513])
-def test_a_history_thins_itself_out(rounds):
-    policy = AutoDOMD(problem=Problem(dim=1, radius=1.0), discounts=[0.9], regularizations=[1.0])
-    row, seen = policy.fresh.copy(), []
-    for _ in range(rounds):
-        auto.learn(policy.recipe, row, np.ones(1), 1.0, 1.0, None)
-        seen.append(0.9 * seen[-1] + 1.0 if seen else 1.0)
-    stride = 2 ** max(0, math.ceil(math.log2(rounds / POINTS)))
-    kept = seen[stride - 1 :: stride]
-    np.testing.assert_allclose(row[-POINTS:][: len(kept)], kept)

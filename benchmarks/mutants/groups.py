@@ -17,7 +17,6 @@ PROOF = ("tests/test_proof.py",)
 KERNELS = "tests/test_kernels.py"
 DOMD = ("tests/test_domd.py",)
 LINALG = ("tests/test_linalg.py",)
-PROJECTION = ("tests/test_projection.py",)
 
 GROUPS = {
     "theory": (
@@ -29,9 +28,9 @@ GROUPS = {
     "rivals": (Group(("theory/rivals.py",), ("tests/test_rivals.py",)),),
     "kernels": (
         Group(("core/linalg.py",), (*LINALG, KERNELS)),
-        Group(("core/projection.py",), PROJECTION),
+        Group(("core/projection.py",), (KERNELS,)),
         Group(("core/links.py",), (KERNELS, *DOMD)),
         Group(("core/domd.py",), (KERNELS, *DOMD)),
-        Group(("core/auto.py",), (KERNELS,)),
+        Group(("core/auto.py",), ("tests/test_mixture.py",)),
     ),
 }
