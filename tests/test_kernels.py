@@ -138,11 +138,41 @@ def test_a_multiplier_from_any_guess(guess):
     np.testing.assert_allclose(y[0], v, rtol=1e-10)
 
 
+@pytest.mark.skipif(COMPILED, reason="compiled kernels call each other unseen")
+def test_newtons_method_is_quick(monkeypatch):
+    """Six decades of multipliers: a wrong slope still gets there, but in many more steps."""
+    calls = []
+
+    def counted(name):
+        plain = getattr(projection, name)
+        monkeypatch.setattr(projection, name, lambda *a: (calls.append(name), plain(*a))[1])
+
+    for name in ("factor", "solve_tridiagonal", "solve"):
+        counted(name)
+    for S in (0.3, 0.01, 1e-4):
+        rng = np.random.default_rng(1)
+        A, x, v = naive_spd(rng, 4), rng.standard_normal(4), rng.standard_normal(4)
+        projection.project(1.0, A, 0.6, x, v, S, None)
+        a, b, y = 1 + rng.random(4), 0.4 + 0.3 * rng.random(4), np.zeros((3, 4))
+        projection.multiplier(a, b, 2.0, S, 0.0, y)
+    assert calls.count("factor") <= 13
+    assert calls.count("solve_tridiagonal") <= 23
+    calls.clear()
+    A, x, v, _ = outside(40, 3, c=1.0)
+    A += 9.0 * np.eye(40)
+    F = np.empty((40, 40))
+    factor(A, F, None)
+    projection.project_by_solves(F, 1.0, False, 0.6, x, np.linalg.solve(A, x), v, 0.8)
+    assert calls.count("solve") <= 19
+
+
 def test_rounding_never_leaves_the_ball():
-    for length in (0.8 * (1 + 1e-13), 1.3):
-        v = np.array([0.6, 0.8]) * length
-        projection.shrink(v, length, 0.8)
-        assert 0.8 * (1 - 1e-14) <= np.linalg.norm(v) <= 0.8
+    rng = np.random.default_rng(4)
+    for length in rng.uniform(0.8, 1.3, 300):
+        v = rng.standard_normal(3)
+        v *= length / np.linalg.norm(v)
+        projection.shrink(v, math.sqrt(dot(v, v)), 0.8)
+        assert 0.8 * (1 - 1e-14) <= math.sqrt(dot(v, v)) <= 0.8
     inside = np.array([0.1, 0.2])
     projection.shrink(inside, 0.3, 0.8)
     np.testing.assert_array_equal(inside, [0.1, 0.2])

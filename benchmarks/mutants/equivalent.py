@@ -7,6 +7,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "core/projection.py : 64 -> 65",
         "core/projection.py project: 100 -> 101",
         "core/projection.py multiplier: 100 -> 101",
+        "core/projection.py project_by_solves: 2 -> 3",
     ),
     "when to stop: `shrink` puts the last rounding right, and one more step changes no digit": (
         "core/projection.py : 1.0 + 1e-14 -> *",
@@ -15,7 +16,28 @@ REASONS: dict[str, tuple[str, ...]] = {
         "core/projection.py project: S * CLOSE -> S / CLOSE",
         "core/projection.py project: S * CLOSE -> S",
         "core/projection.py project: nu + step <= nu -> nu + step < nu",
+        "core/projection.py shrink: 50 -> 51",
+        "core/projection.py project_by_solves: nu * b[k] * abs(y[0, k]) <= 1e-14 -> "
+        "nu * b[k] * abs(y[0, k]) < 1e-14",
+        "core/projection.py project_by_solves: 1e-14 -> 2e-14",
+        "core/projection.py multiplier: abs(length - S) <= S * (CLOSE - 1.0) -> "
+        "abs(length - S) < S * (CLOSE - 1.0)",
+        "core/projection.py multiplier: length - S -> length + S",
+        "core/projection.py multiplier: length - S -> length",
+        "core/projection.py multiplier: S * (CLOSE - 1.0) -> CLOSE - 1.0",
+        "core/projection.py multiplier: 1.0 -> 2.0 #2",
     ),
+    "when to stop: what is not in the span yet is coupled by b[k], which then drops to nothing": (
+        "core/projection.py project_by_solves: 1 -> 2 #3",
+        "core/projection.py project_by_solves: nu * b[k] -> b[k]",
+        "core/projection.py project_by_solves: 0 -> 1 #2",
+    ),
+    "no learner has a negative turn": ("core/auto.py age: 1.0 -> 2.0",),
+    "a first guess: the method gets there from any": (
+        "core/projection.py project_by_solves: 0.0 -> 1.0",
+    ),
+    "room that nobody uses": ("core/projection.py project_by_solves: 3 -> 4",),
+    "any number says that LAPACK is at hand": ("core/projection.py project_by_solves: 1 -> 2",),
     "the first solve with nu = 0 gives the point itself, and nu is only compared": (
         "core/projection.py project: 0.0 -> 1.0",
         "core/projection.py project: nu > 0.0 -> nu >= 0.0",
@@ -30,9 +52,11 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "a point on the sphere is its own projection": (
         "core/domd.py learn: dot(theta, theta) > q[S] * q[S] -> dot(theta, theta) >= q[S] * q[S]",
+        "core/auto.py teach: dot(theta, theta) > S * S -> dot(theta, theta) >= S * S",
     ),
     "two roads to the same numbers, of which one is faster": (
         "core/domd.py learn: large is not None -> large is None",
+        "core/auto.py teach: large is not None -> large is None",
         "core/linalg.py factor: large is not None -> large is None",
         "core/linalg.py solve: large is not None -> large is None",
         "core/linalg.py inverse_norm: large is not None -> large is None",
@@ -76,6 +100,15 @@ REASONS: dict[str, tuple[str, ...]] = {
         "theory/verdict.py : 1e-08 -> 2e-08",
         "theory/ours.py least_discount: 1e-06 -> 2e-06",
         "theory/verdict.py tightest: 1e-09 -> 2e-09",
+    ),
+    "a guard against overflow and the logarithm of 0, far from any number that occurs": (
+        "core/auto.py : 1e+100 -> 2e+100",
+        "core/auto.py judge: 1e-300 -> 2e-300",
+    ),
+    "every learner has the same ball": ("core/auto.py teach: GRID + 2 * n + k -> GRID + 2 * n",),
+    "a truth value is 0 or 1; numba wants one type": (
+        "core/auto.py pool: 1.0 * (k == lead) -> k == lead",
+        "core/auto.py pool: 1.0 * (k == lead) -> k == lead #2",
     ),
     "H is square": ("theory/ours.py observed_beta: 1 -> 2",),
     "where to search: beyond 1/T and 1 - 1/T the discount is clipped": (
