@@ -4,7 +4,7 @@ BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-rivals bench-runtime \
-  bench-worlds bench-lab bench-peers bench-streams bench-guard docs dist clean
+  bench-worlds bench-lab bench-peers bench-streams bench-guard bench-proof mutants docs dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -60,6 +60,12 @@ bench-streams: $(VENV)/.test   ## real data: everybody tuned on the window befor
 bench-guard: $(VENV)/.test   ## fails when a speed ratio slips by more than 20 %
 	$(BIN)/python -m benchmarks.guard
 
+bench-proof: $(VENV)/.test   ## every inequality of the proofs on a run, as a table and a figure
+	$(BIN)/python -m benchmarks.proof
+
+mutants: $(VENV)/.test    ## whether the tests notice every small change to the theory and the kernels
+	$(BIN)/python -m benchmarks.mutants
+
 docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
 	$(BIN)/driftbandit reproduce
 	for study in regret-orders coverage sensitivity scaling-in-time unstated-choices \
@@ -70,6 +76,7 @@ docs: $(VENV)/.test       ## run what the documents quote and put the numbers in
 	$(BIN)/python -m benchmarks.fleet --csv docs/results/fleet.csv
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.roads --csv docs/results/roads.csv
 	$(BIN)/python -m benchmarks.runtime --csv docs/results/runtime.csv
+	$(BIN)/python -m benchmarks.proof
 	$(BIN)/python -m benchmarks.readme results
 
 dist: $(VENV)/.test

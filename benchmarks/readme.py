@@ -28,7 +28,7 @@ MISSING = "(not stored yet)"  # what a table or a sentence says until its study 
 # Ours; the best rival in drift and in flips; the one that needs no knowledge of the world.
 MESSAGE = ("AutoDOMD", "DOMD-GLB", "SCB-WeightUCB", "SW-GLUCB", "MASTER + GLM-UCB")
 PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
-PAGES += ("docs/leaderboard.md",)
+PAGES += ("docs/leaderboard.md", "docs/theory.md")
 
 
 def collect(results: Path) -> None:
@@ -220,7 +220,19 @@ def suite_worlds() -> str:
     return "\n".join([*numbered, "", markdown([list(row) for row in cards.world_rows(card)])])
 
 
+def proof() -> str:
+    """Both sides of every inequality, in the last round and where they are closest."""
+    head = ["world", "in the paper", "what", "left, at T", "right", "left, tightest", "right"]
+    rows = [
+        [line[n] for n in ("world", "place", "claim", "left", "right")]
+        + [line["tightest_left"], line["tightest_right"]]
+        for line in lines_of("proof")
+    ]
+    return markdown([head, *rows])
+
+
 TABLES = {
+    "proof": proof,
     "leaderboard": leaderboard,
     "suite": suite_worlds,
     "auto": worlds.summary_table,

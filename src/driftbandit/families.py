@@ -65,7 +65,7 @@ class Family(Recipe):
 
     @property
     def self_concordance(self) -> float:
-        """M with |mu''| <= M mu'; Proposition 1 gives M = R for rewards in [0, R]."""
+        """The smallest known M with |mu''| <= M mu'; Proposition 1 gives R, rewards in [0, R]."""
         return self.R
 
     @property
@@ -172,6 +172,10 @@ class _Logistic:
 
     trials: Any
 
+    @property
+    def self_concordance(self) -> float:
+        return 1.0  # mu'' = -tanh(z/2) mu', whatever the trials
+
     def m(self, z: ArrayLike) -> Any:
         z = np.asarray(z, dtype=float)
         return self.trials * (np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z))))
@@ -269,6 +273,10 @@ class Gaussian(Family):
     @property
     def whole(self) -> bool:
         return False
+
+    @property
+    def self_concordance(self) -> float:
+        return 0.0
 
     def m(self, z: ArrayLike) -> Any:
         z = np.asarray(z, dtype=float)
