@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driftbandit import DOMD, ArmSet, Bandit, LinUCB, Problem, Uniform
-from driftbandit.core.domd import rank
+from driftbandit.core.domd import rank, room
 from driftbandit.core.linalg import factor, inverse_norm
 
 SHAPES = [(1, 1), (3, 2), (3, 33), (5, 30), (5, 1500), (31, 33), (40, 5), (40, 1200)]
@@ -44,8 +44,13 @@ def values(memory, X, width):
 
 def best(q, memory, X, k=1):
     out = np.empty(k, dtype=np.int64)
-    assert rank(q, memory.rows[0], X, np.empty(0), out, flag(X.shape[1])) == out[0]
+    assert ranked(q, memory, X, out) == out[0]
     return out
+
+
+def ranked(q, memory, X, out):
+    work = np.full(room(X.shape[1], len(X), out.size), np.nan)
+    return rank(q, memory.rows[0], X, np.empty(0), out, work, flag(X.shape[1]))
 
 
 @pytest.mark.kernel
@@ -88,7 +93,7 @@ def test_ties_go_downwards_and_long_rows_are_refused(d):
     assert best(q, memory, X)[0] == 0
     for odd in (99.0, np.nan, np.inf):
         X[4, 1] = odd
-        assert rank(q, memory.rows[0], X, np.empty(0), out, flag(d)) == -1
+        assert ranked(q, memory, X, out) == -1
 
 
 @pytest.mark.parametrize("dim", [3, 40])

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from driftbandit import files, validate
 from driftbandit.armset import ArmSet
+from driftbandit.core.engine import MANY
 from driftbandit.forks import Stream, forkable_lock
 from driftbandit.policies.base import Floats, Ints, Policy, Scores, memory_bytes
 from driftbandit.policies.rows import RowPolicy
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
-MANY = 10_000  # arms from which on a sharper bound pays
+ARRAY, ONE = np.ndarray, 1.0
 FLOAT = np.dtype(np.float64)  # in this machine's byte order, which numba does not look at
 
 
@@ -70,13 +71,13 @@ class Bandit:
     def _prepare(self, compiled: bool) -> None:
         """Look up what every call needs: kernels, or the same by the protocol of policies."""
         self._noise = np.zeros(self.policy.noise_size)  # of the latest decision
-        self._draws, self._recipe, self._large = self._noise.size > 0, self._noise, None
+        self._draws, self._recipe = self._noise.size > 0, self._noise
         self._rank: Any = None  # loaded when a slate or a draw asks for it
         self._choose: Any = self._choose_by_protocol
         self._learn: Any = self._learn_by_protocol
         if compiled and isinstance(self.policy, RowPolicy):
             self._recipe, engine = self.policy.recipe, self.policy.engine
-            self._choose, self._learn, self._large = engine.choose(), engine.learn(), engine.large
+            self._choose, self._learn = engine.choose(), engine.learn()
             if not GIL:
                 self._choose, self._learn = self._locked(self._choose), self._locked(self._learn)
 
@@ -98,24 +99,22 @@ class Bandit:
 
         With `k` the indices of the k best arms, best first.
         """
-        X = arms
-        if type(X) is not np.ndarray or X.dtype is not FLOAT:
+        X: Any = arms
+        if type(X) is not ARRAY or X.dtype is not FLOAT:
             X = self._array(arms, 2)
-        if k is not None or self._draws:
-            return self._slate(X, k)
-        try:
-            row = self._row if len(X) < MANY else self._searched(X)
-            arm: int = self._choose(self._recipe, row, X)
-        except (TypeError, ValueError, IndexError):  # an array of another kind
-            X = self._array(X, 2)
-            arm = self._choose(self._recipe, self._row, X)
-        if arm < 0:
-            self._complain(X)
-        return arm
+        if k is None and not self._draws:
+            try:
+                arm: int = self._choose(self._recipe, self._row, X)
+            except (TypeError, ValueError, IndexError):  # an array of another kind
+                arm = -1
+            if arm >= 0:
+                return arm
+        return self._slate(X, k)
 
     def _slate(self, X: Floats, k: int | None) -> int | Ints:
-        """The k best arms, or the best for one draw of noise."""
-        if not X.flags.carray:
+        """The k best arms, or the best for one draw of noise, or of very many; or what is wrong
+        with the arms."""
+        if not X.flags.carray or X.ndim != 2:
             X = self._array(X, 2)
         best = np.empty(1 if k is None else self._slots(k, X), dtype=np.int64)
         with self._lock:
@@ -123,8 +122,9 @@ class Bandit:
             if self._row is None:
                 arm = self._rank_by_protocol(X, noise, best)
             else:
-                rank = self._rank = self._rank or self.policy.engine.slate()  # type: ignore[attr-defined]
-                arm = rank(self._recipe, self._searched(X), X, noise, best, self._large)
+                engine = self.policy.engine  # type: ignore[attr-defined]
+                rank = self._rank = self._rank or engine.slate()
+                arm = rank(self._recipe, self._searched(X), X, noise, best, engine.large)
             if self._draws and arm >= 0:
                 self._stream.step()
                 self._noise = noise
@@ -136,7 +136,7 @@ class Bandit:
         """The row for a search among these arms: where they are many, with the smallest eigenvalue
         of H for a floor, so that few of them need their norm."""
         d = self.policy.problem.dim
-        if self._row is None or len(X) < MANY or len(X) < 20 * d:
+        if self._row is None or len(X) < max(MANY, 20 * d):
             return self._row
         row = self._row_now().copy()
         memory = self.policy.view(row[None])  # type: ignore[attr-defined]
@@ -162,29 +162,29 @@ class Bandit:
             raise ValueError(f"k must be at most the number of arms, {len(X)}, got {k}")
         return k
 
-    def update(self, x: ArrayLike, reward: float, *, steps: float = 1.0) -> None:
+    def update(self, x: ArrayLike, reward: float, *, steps: float = ONE) -> None:
         """Learn that the context x (dim,) was played and gave this reward, now or long ago.
 
         The memory ages by `steps` first: rounds, or the time since the last update in units of
         one round, as `half_life` counts them.
         """
-        if type(x) is not np.ndarray or x.dtype is not FLOAT:
+        if type(x) is not ARRAY or x.dtype is not FLOAT:
             x = self._array(x, 1)
-        if type(steps) is not float or steps != 1.0:
+        if steps is not ONE:
             steps = validate.nonnegative("steps", steps, "rounds since the last update")
         try:
-            learnt = self._learn(self._recipe, self._row, x, reward, steps, self._large)
+            learnt = self._learn(self._recipe, self._row, x, reward, steps)
         except (TypeError, ValueError, IndexError, OverflowError):  # something of another kind
             if self._row is None:  # no kernel that refused its types: the policy's own error
                 raise
             x, r = self._array(x, 1), self._number(reward)
-            learnt = self._learn(self._recipe, self._row, x, r, steps, self._large)
+            learnt = self._learn(self._recipe, self._row, x, r, steps)
         if not learnt:
             self._complain(x, 1)
             self._complain_reward(reward)
 
     def _learn_by_protocol(
-        self, _recipe: Any, _row: Any, x: Floats, reward: Any, steps: float, _large: Any
+        self, _recipe: Any, _row: Any, x: Floats, reward: Any, steps: float
     ) -> bool:
         problem, r = self.policy.problem, self._number(reward)
         if x.shape != (problem.dim,) or not problem.family.contains(r):

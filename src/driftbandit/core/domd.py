@@ -1,16 +1,15 @@
 """Algorithm 1 (DOMD-GLB) on one row.
 
-q is a recipe as an array, row a learner, x a context that gave the reward r.
+q is a recipe as an array, row a learner, x a context that gave the reward r, work scratch: at d = 5
+an allocation costs as much as a solve.
 """
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
 from numba.extending import register_jitable
 
-from driftbandit.core import layout
 from driftbandit.core.compiled import atomic, inlined
 from driftbandit.core.layout import (
     CONSTANT,
@@ -24,6 +23,7 @@ from driftbandit.core.layout import (
     MASS,
     SCALE,
     D,
+    Flag,
     Floats,
     G,
     Ints,
@@ -33,23 +33,25 @@ from driftbandit.core.layout import (
 from driftbandit.core.linalg import EPS, dot, factor, inverse, inverse_norm, measure, solve
 from driftbandit.core.links import mean_slope, possible
 from driftbandit.core.projection import project, project_by_solves
+from driftbandit.core.windows import pooled, window
 from driftbandit.theory.radius import Radius, beta, discounted_count
 
-pooled = inlined(layout.pooled)
 for formula in (beta, discounted_count):  # plain Python, and also for kernels
     register_jitable(formula)
 
 
 @atomic
-def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: int | None) -> bool:
+def learn(
+    q: Floats, row: Floats, x: Floats, r: float, steps: float, work: Floats, large: Flag
+) -> bool:
     """One discounted mirror-descent step (eq. 1) after `steps` of ageing, then the curvature at
     the new iterate. False, and nothing has changed, if x is no context or r no reward."""
     if not learnable(q, x, r):
         return False
     d, g = x.size, row[G]
-    x = x.copy()  # it may be a view of the row
     theta, H = pooled(row, d)
-    F, u = np.empty((d, d)), np.empty(d)
+    F, u, y = carved(work, d)
+    x = copied(x, y)  # it may be a view of the row
     gamma = q[GAMMA] if steps == 1.0 else q[GAMMA] ** steps
     age(gamma, q[LAM], H)  # A_t = gamma H_t + (1 - gamma) lambda I, in place of H_t
     factor(H, F, large)
@@ -69,6 +71,20 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: int 
         inverse(H, F, u)
         row[FLOOR] = max(row[FLOOR], 1.0 / row_sum(F))
     return True
+
+
+@inlined
+def carved(work: Floats, d: int) -> tuple[Floats, Floats, Floats]:
+    """A matrix and two vectors of scratch."""
+    return window(work, 0, (d, d)), window(work, d * d, (d,)), window(work, d * d + d, (d,))
+
+
+@inlined
+def copied(x: Floats, y: Floats) -> Floats:
+    """y = x."""
+    for j in range(x.size):
+        y[j] = x[j]
+    return y
 
 
 @inlined
@@ -102,10 +118,10 @@ def age(gamma: float, lam: float, H: Floats) -> None:
 
 
 @atomic
-def age_row(q: Floats, row: Floats, d: int, steps: float) -> None:
-    """Steps without data."""
+def age_row(q: Floats, row: Floats, steps: float, work: Floats) -> None:
+    """Steps without data; no scratch is needed."""
     gamma = q[GAMMA] ** steps
-    age(gamma, q[LAM], pooled(row, d)[1])
+    age(gamma, q[LAM], pooled(row, int(q[D]))[1])
     row[FLOOR] = gamma * row[FLOOR] + (1.0 - gamma) * q[LAM]
 
 
@@ -131,8 +147,16 @@ def add_outer(A: Floats, w: float, x: Floats) -> None:
             A[j, k] += w * (x[j] * x[k])
 
 
+@inlined
+def room(d: int, n_arms: int, k: int) -> int:
+    """Numbers of scratch that `learn` (n_arms = k = 0) or `rank` needs."""
+    return d * d + 2 * d + 2 * n_arms + k
+
+
 @atomic
-def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large: int | None) -> int:
+def rank(
+    q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, work: Floats, large: Flag
+) -> int:
     """best = the arms that maximise x'theta_t + beta_t ||x||_{H_t^-1} (eq. 2), best first, ties to
     the lowest index; or x'theta for one draw of theta, if there is noise. Returns the best, or -1
     if an arm is no context.
@@ -140,31 +164,60 @@ def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large:
     H >= floor I bounds the value of an arm for the price of x'theta: only arms whose bound reaches
     what is already found need their norm. The winners are those of a plain scan, to the last bit.
     """
-    d, k = arms.shape[1], best.size
-    if d != q[D] or len(arms) < k or k == 0:
+    (n, d), k = arms.shape, best.size
+    if d != q[D] or n < k or k == 0:
         return -1
     theta, H = pooled(row, d)
-    F, y, top, X = np.empty((d, d)), np.empty(d), np.empty(k), arms.reshape(arms.size)
+    F, y, drawn = carved(work, d)
+    X, at = window(arms, 0, (n * d,)), room(d, 0, 0)
+    value, bound = window(work, at, (n,)), window(work, at + n, (n,))
+    top = window(work, at + 2 * n, (k,))
     factor(H, F, large)
     radius = Radius(q[CONSTANT], q[LOG_ROUND], q[LOG_MASS], q[MASS], q[GAMMA])
-    width, good = q[SCALE] * beta(radius, row[T] + 1.0), True
+    width = q[SCALE] * beta(radius, row[T] + 1.0)
     reach = width * longest(row[FLOOR], H)
     if noise.size > 0:
-        theta, width, reach = drawn(theta, F, width, noise), 0.0, 0.0
+        draw(theta, F, width, noise, drawn)
+        theta, width, reach = drawn, 0.0, 0.0
+    first = bounded(q, X, theta, reach, value, bound)
     for place in range(k):
-        top[place] = -math.inf
-    for a in range(len(arms)):
-        value, square = measure(X, a * d, theta)
+        top[place], best[place] = -math.inf, n
+    for turn in range(-1, n if first >= 0 else -1):
+        a = first if turn < 0 else turn  # the most promising first: few others then reach it
+        if ahead(bound[a], a, top, best, k - 1):
+            enter(value[a] + width * inverse_norm(F, X, a * d, y, large), a, top, best)
+            bound[a] = math.nan  # it had its turn
+    return int(best[0]) if first >= 0 else -1
+
+
+@inlined
+def bounded(q: Floats, X: Floats, theta: Floats, reach: float, value: Floats, bound: Floats) -> int:
+    """value = x'theta and bound = value + reach ||x|| of every arm in X, one after the other;
+    returns the arm of the largest bound, or -1 if one is no context."""
+    first, good = 0, True
+    for a in range(value.size):
+        value[a], square = measure(X, a * theta.size, theta)
         good &= is_context(q, square)
-        if value + reach * math.sqrt(square) > top[k - 1]:
-            value += width * inverse_norm(F, X, a * d, y, large)
-            place = k - 1
-            if value > top[place]:
-                while place > 0 and value > top[place - 1]:
-                    top[place], best[place] = top[place - 1], best[place - 1]
-                    place -= 1
-                top[place], best[place] = value, a
-    return int(best[0]) if good else -1
+        bound[a] = value[a] + reach * math.sqrt(square)
+        first = a if bound[a] > bound[first] else first
+    return first if good else -1
+
+
+@inlined
+def ahead(value: float, a: int, top: Floats, best: Ints, place: int) -> bool:
+    """Whether an arm of this value comes before the one at this place."""
+    return value > top[place] or (value == top[place] and a < best[place])
+
+
+@inlined
+def enter(value: float, a: int, top: Floats, best: Ints) -> None:
+    """Put an arm where it belongs among the best, if it does."""
+    place = top.size - 1
+    if ahead(value, a, top, best, place):
+        while place > 0 and ahead(value, a, top, best, place - 1):
+            top[place], best[place] = top[place - 1], best[place - 1]
+            place -= 1
+        top[place], best[place] = value, a
 
 
 @inlined
@@ -190,10 +243,9 @@ def longest(floor: float, H: Floats) -> float:
 
 
 @inlined
-def drawn(theta: Floats, F: Floats, width: float, noise: Floats) -> Floats:
-    """theta + width L'^-1 D^-1/2 noise: a draw from N(theta, width^2 H^-1)."""
+def draw(theta: Floats, F: Floats, width: float, noise: Floats, out: Floats) -> None:
+    """out = theta + width L'^-1 D^-1/2 noise: a draw from N(theta, width^2 H^-1)."""
     d = theta.size
-    out = np.empty(d)
     for j in range(d - 1, -1, -1):
         total = noise[j] * F[j, j]
         for k in range(j + 1, d):
@@ -201,4 +253,3 @@ def drawn(theta: Floats, F: Floats, width: float, noise: Floats) -> Floats:
         out[j] = total
     for j in range(d):
         out[j] = theta[j] + width * out[j]
-    return out

@@ -9,46 +9,76 @@ from numba import float64, int64, types
 
 from driftbandit.core import auto, domd, rows
 from driftbandit.core.compiled import atomic, inlined, ready
+from driftbandit.core.domd import room
 from driftbandit.core.large import LARGE, LOOPS_BELOW
-from driftbandit.core.layout import Floats, Ints
+from driftbandit.core.layout import Flag, Floats, Ints
 from driftbandit.core.threads import parts_of, spread
+from driftbandit.core.windows import window
 
 # Arrays that Python may write to, also where kernels only read: another match is slower to find.
 VECTOR, MATRIX, SETS = float64[::1], float64[:, ::1], float64[:, :, ::1]
 PLACES, PLACE_TABLE = int64[::1], int64[:, ::1]
+MANY = 10_000  # arms from which on a sharper bound pays
 
 
 def _table(table: Any) -> Any:
     return MATRIX if table.dtype == np.float64 else types.float32[:, ::1]
 
 
-def _flag(value: int | None) -> Any:
+def _flag(value: Flag) -> Any:
     return types.none if value is None else int64
 
 
-def _door(function: Any) -> Any:
-    """The kernel once more, for Python: `ready` closes it to other types, which must not keep
+def _inlined(function: Any) -> Any:
+    """The kernel as a part of its door: `ready` closes doors to other types, which must not keep
     other kernels from calling it as they like."""
-    return atomic(_plain(function))
+    return inlined(getattr(function, "py_func", function))
 
 
-def _plain(function: Any) -> Any:
-    return getattr(function, "py_func", function)
+_rank, _learn, _mixed = _inlined(domd.rank), _inlined(domd.learn), _inlined(auto.learn)
+
+# A door makes the scratch, which numba frees after its last use by name: it is named once more when
+# the kernel is done (see `windows`). Each argument takes 20 to 40 ns to look at, so DOMD of few
+# dimensions has doors without flags.
 
 
-slate, learn, learn_mixed = _door(domd.rank), _door(domd.learn), _door(auto.learn)
-rank = inlined(_plain(domd.rank))
+@atomic
+def slate(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large: Flag) -> int:
+    work = np.empty(room(arms.shape[1], len(arms), best.size))
+    arm = _rank(q, row, arms, noise, best, work, large)
+    work[0] = arm
+    return arm
 
 
 @atomic
 def choose(q: Floats, row: Floats, arms: Floats) -> int:
-    """`slate` for the most frequent call: each argument takes numba 40 ns to look at."""
-    return rank(q, row, arms, np.empty(0), np.empty(1, np.int64), None)
+    if len(arms) >= MANY:
+        return -1
+    work, best = np.empty(room(arms.shape[1], len(arms), 1)), np.empty(1, np.int64)
+    arm = _rank(q, row, arms, window(work, 0, (0,)), best, work, None)
+    work[0] = arm
+    return arm
 
 
 @atomic
-def choose_large(q: Floats, row: Floats, arms: Floats) -> int:
-    return rank(q, row, arms, np.empty(0), np.empty(1, np.int64), LARGE)
+def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float) -> bool:
+    work = np.empty(room(x.size, 0, 0))
+    done = _learn(q, row, x, r, steps, work, None)
+    work[0] = 0.0
+    return done
+
+
+@atomic
+def learn_other(
+    q: Floats, row: Floats, x: Floats, r: float, steps: float, mixed: Flag, large: Flag
+) -> bool:
+    work, done = np.empty(room(x.size, 0, 0)), False
+    if mixed is not None:
+        done = _mixed(q, row, x, r, steps, work, large)
+    if mixed is None:
+        done = _learn(q, row, x, r, steps, work, large)
+    work[0] = 0.0
+    return done
 
 
 class Engine:
@@ -60,31 +90,36 @@ class Engine:
         self._loaded: set[Any] = set()  # batches by kernel and precision
 
     def choose(self) -> Any:
-        """(recipe, row, arms) -> the arm to play, or -1 if an arm is no context."""
-        if self.mixed:  # for which a tenth of a microsecond is not worth a kernel of its own
-            rank, large, noise, best = self.slate(), self.large, np.empty(0), np.empty(1, np.int64)
-            return lambda q, row, arms: rank(q, row, arms, noise, best, large)
-        found = choose if self.large is None else choose_large
-        ready(found, VECTOR, VECTOR, MATRIX)
-        return found
+        """(recipe, row, arms) -> the arm to play; or -1 if an arm is no context, or if they are
+        `MANY`, for which the caller may have a sharper floor."""
+        if not self.mixed and self.large is None:
+            ready(choose, VECTOR, VECTOR, MATRIX)
+            return choose
+        rank, large, noise, best = self.slate(), self.large, np.empty(0), np.empty(1, np.int64)
+        return lambda q, row, arms: (
+            rank(q, row, arms, noise, best, large) if len(arms) < MANY else -1
+        )
 
     def slate(self) -> Any:
-        """(recipe, row, arms, noise, best, large) -> the same, after filling `best`."""
+        """(recipe, row, arms, noise, best, large) -> the best arm, or -1, after filling `best`."""
         ready(slate, VECTOR, VECTOR, MATRIX, VECTOR, PLACES, _flag(self.large))
         return slate
 
     def learn(self) -> Any:
-        """(recipe, row, x, r, steps, large) -> whether x is a context and r a reward: then it is
+        """(recipe, row, x, r, steps) -> whether x is a context and r a reward; then it is
         learnt."""
-        found = learn_mixed if self.mixed else learn
-        ready(found, VECTOR, VECTOR, VECTOR, float64, float64, _flag(self.large))
-        return found
+        signature = VECTOR, VECTOR, VECTOR, float64, float64
+        if not self.mixed and self.large is None:
+            ready(learn, *signature)
+            return learn
+        flags = LARGE if self.mixed else None, self.large
+        ready(learn_other, *signature, *map(_flag, flags))
+        return lambda q, row, x, r, steps: learn_other(q, row, x, r, steps, *flags)
 
-    def _kinds(self, table: Any, learning: bool) -> tuple[int | None, ...]:
-        """The flags single, double, and mixed where it is about learning."""
-        single, mixed = table.dtype == np.float32, self.mixed and learning
-        flags = single, not single and not mixed, mixed
-        return tuple(LARGE if flag else None for flag in flags[: 2 + learning])
+    def _kinds(self, table: Any, learning: bool) -> tuple[Flag, ...]:
+        """The flags single, and mixed where it is about learning."""
+        flags = table.dtype == np.float32, self.mixed
+        return tuple(LARGE if flag else None for flag in flags[: 1 + learning])
 
     def rank_rows(
         self, q: Floats, table: Any, which: Ints, arms: Floats, noise: Floats, best: Ints
@@ -129,8 +164,8 @@ class Engine:
     def age(self, q: Floats, row: Floats, steps: float) -> None:
         """Age one row by so many rounds without data."""
         kernel_ = auto.age if self.mixed else domd.age_row
-        ready(kernel_, VECTOR, VECTOR, int64, float64)
-        kernel_(q, row, self.d, steps)
+        ready(kernel_, VECTOR, VECTOR, float64, VECTOR)
+        kernel_(q, row, steps, np.empty(domd.room(self.d, 0, 0)))
 
     def warm(self, fresh: Floats, q: Floats) -> None:
         """Load or compile everything that a learner of these dimensions can ask for."""
