@@ -67,7 +67,7 @@ def learn(
     add_outer(H, w, x)  # H_{t+1} = A_t + mu'(x'theta_{t+1})/g x x'
     row[T] += 1.0
     row[FLOOR] = gamma * row[FLOOR] + (1.0 - gamma) * q[LAM]
-    if row[T] % max(16, d // 2) == 0.0:
+    if int(row[T]) % max(16, d // 2) == 0:
         inverse(H, F, u)
         row[FLOOR] = max(row[FLOOR], 1.0 / row_sum(F))
     return True
@@ -194,12 +194,12 @@ def rank(
 def bounded(q: Floats, X: Floats, theta: Floats, reach: float, value: Floats, bound: Floats) -> int:
     """value = x'theta and bound = value + reach ||x|| of every arm in X, one after the other;
     returns the arm of the largest bound, or -1 if one is no context."""
-    first, good = 0, True
+    first, most, good = 0, -math.inf, True
     for a in range(value.size):
         value[a], square = measure(X, a * theta.size, theta)
         good &= is_context(q, square)
-        bound[a] = value[a] + reach * math.sqrt(square)
-        first = a if bound[a] > bound[first] else first
+        bound[a] = total = value[a] + reach * math.sqrt(square)
+        first, most = (a, total) if total > most else (first, most)
     return first if good else -1
 
 

@@ -69,14 +69,17 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float) -> bool:
 
 
 @atomic
-def learn_other(
-    q: Floats, row: Floats, x: Floats, r: float, steps: float, mixed: Flag, large: Flag
-) -> bool:
-    work, done = np.empty(room(x.size, 0, 0)), False
-    if mixed is not None:
-        done = _mixed(q, row, x, r, steps, work, large)
-    if mixed is None:
-        done = _learn(q, row, x, r, steps, work, large)
+def learn_large(q: Floats, row: Floats, x: Floats, r: float, steps: float) -> bool:
+    work = np.empty(room(x.size, 0, 0))
+    done = _learn(q, row, x, r, steps, work, LARGE)
+    work[0] = 0.0
+    return done
+
+
+@atomic
+def learn_mixed(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag) -> bool:
+    work = np.empty(room(x.size, 0, 0))
+    done = _mixed(q, row, x, r, steps, work, large)
     work[0] = 0.0
     return done
 
@@ -108,18 +111,19 @@ class Engine:
     def learn(self) -> Any:
         """(recipe, row, x, r, steps) -> whether x is a context and r a reward; then it is
         learnt."""
-        signature = VECTOR, VECTOR, VECTOR, float64, float64
-        if not self.mixed and self.large is None:
-            ready(learn, *signature)
-            return learn
-        flags = LARGE if self.mixed else None, self.large
-        ready(learn_other, *signature, *map(_flag, flags))
-        return lambda q, row, x, r, steps: learn_other(q, row, x, r, steps, *flags)
+        signature, large = (VECTOR, VECTOR, VECTOR, float64, float64), self.large
+        if self.mixed:
+            ready(learn_mixed, *signature, _flag(large))
+            return lambda q, row, x, r, steps: learn_mixed(q, row, x, r, steps, large)
+        found = learn if large is None else learn_large
+        ready(found, *signature)
+        return found
 
     def _kinds(self, table: Any, learning: bool) -> tuple[Flag, ...]:
-        """The flags single, and mixed where it is about learning."""
-        flags = table.dtype == np.float32, self.mixed
-        return tuple(LARGE if flag else None for flag in flags[: 1 + learning])
+        """The flags single, double, and mixed where it is about learning."""
+        single, mixed = table.dtype == np.float32, self.mixed and learning
+        flags = single, not single and not mixed, mixed
+        return tuple(LARGE if flag else None for flag in flags[: 2 + learning])
 
     def rank_rows(
         self, q: Floats, table: Any, which: Ints, arms: Floats, noise: Floats, best: Ints

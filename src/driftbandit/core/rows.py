@@ -1,7 +1,8 @@
 """Batches: some rows of many, as simulations and fleets have them.
 
 Rows may be in single precision; arithmetic is double: a row is widened, and written back by
-`keep`. The flags `single` and `mixed` (AutoDOMD) say what the rows are.
+`keep`. Of the flags `single`, `double` and `mixed` (AutoDOMD) one says what the rows are, and the
+others are None.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ def rank_rows(
     noise: Floats,
     best: Ints,
     single: Flag,
+    double: Flag,
     large: Flag,
 ) -> int:
     """best[b] = the best arms[b] of the learner which[b], or of arms[0] for all; returns the first
@@ -35,9 +37,9 @@ def rank_rows(
     table, sets, draws, out = borrowed(rows), borrowed(arms), borrowed(noise), borrowed(best)
     for b in range(len(which)):
         X = sets[0 if shared else b]
-        if single is None:
+        if double is not None:
             arm = domd.rank(q, table[which[b]], X, draws[b], out[b], work, large)
-        else:
+        if single is not None:
             widen(table, which[b], one)
             arm = domd.rank(q, one, X, draws[b], out[b], work, large)
         if arm < 0:
@@ -56,6 +58,7 @@ def learn_rows(
     part: int,
     of: int,
     single: Flag,
+    double: Flag,
     mixed: Flag,
     large: Flag,
 ) -> None:
@@ -71,9 +74,9 @@ def learn_rows(
             continue
         if mixed is not None:
             auto.learn(q, table[which[b]], played[b], r[b], steps[b], work, large)
-        elif single is None:
+        if double is not None:
             domd.learn(q, table[which[b]], played[b], r[b], steps[b], work, large)
-        else:
+        if single is not None:
             widen(table, which[b], one)
             domd.learn(q, one, played[b], r[b], steps[b], work, large)
             keep(q, one, table[which[b]])
