@@ -97,7 +97,7 @@ from driftbandit.core.domd import age_row
 row = np.array([0.0, 1.0, 1.0, 0.0, 4.0])
 q = np.zeros(16)
 q[0], q[8:10] = 1, (0.5, 2.0)
-age_row(q, row, 1.0, np.empty(3))
+age_row(q, row, 1.0)
 print(row[4], sum(age_row.stats.cache_hits.values()))
 """
 

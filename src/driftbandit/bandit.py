@@ -71,13 +71,13 @@ class Bandit:
     def _prepare(self, compiled: bool) -> None:
         """Look up what every call needs: kernels, or the same by the protocol of policies."""
         self._noise = np.zeros(self.policy.noise_size)  # of the latest decision
-        self._draws, self._recipe = self._noise.size > 0, self._noise
+        self._draws, self._recipe, self._large = self._noise.size > 0, self._noise, None
         self._rank: Any = None  # loaded when a slate or a draw asks for it
         self._choose: Any = self._choose_by_protocol
         self._learn: Any = self._learn_by_protocol
         if compiled and isinstance(self.policy, RowPolicy):
             self._recipe, engine = self.policy.recipe, self.policy.engine
-            self._choose, self._learn = engine.choose(), engine.learn()
+            self._choose, self._learn, self._large = engine.choose(), engine.learn(), engine.large
             if not GIL:
                 self._choose, self._learn = self._locked(self._choose), self._locked(self._learn)
 
@@ -105,10 +105,10 @@ class Bandit:
         if k is None and not self._draws:
             try:
                 arm: int = self._choose(self._recipe, self._row, X)
+                if arm >= 0:
+                    return arm
             except (TypeError, ValueError, IndexError):  # an array of another kind
-                arm = -1
-            if arm >= 0:
-                return arm
+                pass
         return self._slate(X, k)
 
     def _slate(self, X: Floats, k: int | None) -> int | Ints:
@@ -122,9 +122,8 @@ class Bandit:
             if self._row is None:
                 arm = self._rank_by_protocol(X, noise, best)
             else:
-                engine = self.policy.engine  # type: ignore[attr-defined]
-                rank = self._rank = self._rank or engine.slate()
-                arm = rank(self._recipe, self._searched(X), X, noise, best, engine.large)
+                rank = self._rank = self._rank or self.policy.engine.slate()  # type: ignore[attr-defined]
+                arm = rank(self._recipe, self._searched(X), X, noise, best, self._large)
             if self._draws and arm >= 0:
                 self._stream.step()
                 self._noise = noise
@@ -173,18 +172,18 @@ class Bandit:
         if steps is not ONE:
             steps = validate.nonnegative("steps", steps, "rounds since the last update")
         try:
-            learnt = self._learn(self._recipe, self._row, x, reward, steps)
+            learnt = self._learn(self._recipe, self._row, x, reward, steps, self._large)
         except (TypeError, ValueError, IndexError, OverflowError):  # something of another kind
             if self._row is None:  # no kernel that refused its types: the policy's own error
                 raise
             x, r = self._array(x, 1), self._number(reward)
-            learnt = self._learn(self._recipe, self._row, x, r, steps)
+            learnt = self._learn(self._recipe, self._row, x, r, steps, self._large)
         if not learnt:
             self._complain(x, 1)
             self._complain_reward(reward)
 
     def _learn_by_protocol(
-        self, _recipe: Any, _row: Any, x: Floats, reward: Any, steps: float
+        self, _recipe: Any, _row: Any, x: Floats, reward: Any, steps: float, _large: Any
     ) -> bool:
         problem, r = self.policy.problem, self._number(reward)
         if x.shape != (problem.dim,) or not problem.family.contains(r):

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from driftbandit.core.compiled import atomic, inlined
-from driftbandit.core.domd import add_outer, carved, copied, descend, learnable, row_sum
+from driftbandit.core.domd import add_outer, carved, copied, descend, learnable, room, row_sum
 from driftbandit.core.layout import (
     FLOOR,
     GAIN,
@@ -49,14 +51,13 @@ TOO_LITTLE = 1e-3  # learners of less weight are left out of the pooled covarian
 
 
 @atomic
-def learn(
-    q: Floats, row: Floats, x: Floats, r: float, steps: float, work: Floats, large: Flag
-) -> bool:
+def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag) -> bool:
     """The mixture sees that x gave r, `steps` after it last learnt. False, and nothing has
     changed, if x is no context or r no reward."""
     if not learnable(q, x, r):
         return False
     d, g = x.size, row[G]
+    work = np.empty(room(d, 0))
     V, u, y = carved(work, d)
     x = copied(x, y)  # it may be a view of the row
     numbers, thetas, Hs, Ps = learners(row, d, int(q[K]))
@@ -68,6 +69,7 @@ def learn(
     pool(q, row, numbers, thetas, Ps, lead, V, u)
     row[T] += 1.0
     remember(row, learners_at(d, len(thetas))[0] - 1, numbers)
+    work[0] = 0.0  # as in `domd.learn`
     return True
 
 
@@ -242,9 +244,10 @@ def remember(row: Floats, usual: int, numbers: Floats) -> None:
 
 
 @atomic
-def age(q: Floats, row: Floats, steps: float, work: Floats) -> None:
+def age(q: Floats, row: Floats, steps: float) -> None:
     """Steps without data."""
     d, lead = int(q[D]), 0
+    work = np.empty(room(d, 0))
     V, u, _ = carved(work, d)
     numbers, thetas, Hs, Ps = learners(row, d, int(q[K]))
     forget(q, numbers, Hs, Ps, steps, -1.0, u)
@@ -252,3 +255,4 @@ def age(q: Floats, row: Floats, steps: float, work: Floats) -> None:
         if numbers[WEIGHT, k] > numbers[WEIGHT, lead]:
             lead = k
     pool(q, row, numbers, thetas, Ps, lead, V, u)
+    work[0] = 0.0

@@ -1,13 +1,13 @@
 """Algorithm 1 (DOMD-GLB) on one row.
 
-q is a recipe as an array, row a learner, x a context that gave the reward r, work scratch: at d = 5
-an allocation costs as much as a solve.
+q is a recipe as an array, row a learner, x a context that gave the reward r.
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba.extending import register_jitable
 
 from driftbandit.core.compiled import atomic, inlined
@@ -41,15 +41,14 @@ for formula in (beta, discounted_count):  # plain Python, and also for kernels
 
 
 @atomic
-def learn(
-    q: Floats, row: Floats, x: Floats, r: float, steps: float, work: Floats, large: Flag
-) -> bool:
+def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag) -> bool:
     """One discounted mirror-descent step (eq. 1) after `steps` of ageing, then the curvature at
     the new iterate. False, and nothing has changed, if x is no context or r no reward."""
     if not learnable(q, x, r):
         return False
     d, g = x.size, row[G]
     theta, H = pooled(row, d)
+    work = np.empty(room(d, 0))
     F, u, y = carved(work, d)
     x = copied(x, y)  # it may be a view of the row
     gamma = q[GAMMA] if steps == 1.0 else q[GAMMA] ** steps
@@ -70,6 +69,7 @@ def learn(
     if int(row[T]) % max(16, d // 2) == 0:
         inverse(H, F, u)
         row[FLOOR] = max(row[FLOOR], 1.0 / row_sum(F))
+    work[0] = 0.0  # numba frees an array after its last use by name, so windows need this
     return True
 
 
@@ -118,8 +118,8 @@ def age(gamma: float, lam: float, H: Floats) -> None:
 
 
 @atomic
-def age_row(q: Floats, row: Floats, steps: float, work: Floats) -> None:
-    """Steps without data; no scratch is needed."""
+def age_row(q: Floats, row: Floats, steps: float) -> None:
+    """Steps without data."""
     gamma = q[GAMMA] ** steps
     age(gamma, q[LAM], pooled(row, int(q[D]))[1])
     row[FLOOR] = gamma * row[FLOOR] + (1.0 - gamma) * q[LAM]
@@ -148,15 +148,13 @@ def add_outer(A: Floats, w: float, x: Floats) -> None:
 
 
 @inlined
-def room(d: int, n_arms: int, k: int) -> int:
-    """Numbers of scratch that `learn` (n_arms = k = 0) or `rank` needs."""
-    return d * d + 2 * d + 2 * n_arms + k
+def room(d: int, n_arms: int) -> int:
+    """Numbers of scratch that `rank` needs, or `learn`, which has no arms."""
+    return d * d + 2 * d + 2 * n_arms + 1
 
 
 @atomic
-def rank(
-    q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, work: Floats, large: Flag
-) -> int:
+def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large: Flag) -> int:
     """best = the arms that maximise x'theta_t + beta_t ||x||_{H_t^-1} (eq. 2), best first, ties to
     the lowest index; or x'theta for one draw of theta, if there is noise. Returns the best, or -1
     if an arm is no context.
@@ -168,10 +166,9 @@ def rank(
     if d != q[D] or n < k or k == 0:
         return -1
     theta, H = pooled(row, d)
+    work, X, end = np.empty(room(d, n)), window(arms, 0, (n * d,)), d * d + 2 * d
     F, y, drawn = carved(work, d)
-    X, at = window(arms, 0, (n * d,)), room(d, 0, 0)
-    value, bound = window(work, at, (n,)), window(work, at + n, (n,))
-    top = window(work, at + 2 * n, (k,))
+    bound, value = window(work, end, (n,)), window(work, end + n, (n + 1,))
     factor(H, F, large)
     radius = Radius(q[CONSTANT], q[LOG_ROUND], q[LOG_MASS], q[MASS], q[GAMMA])
     width = q[SCALE] * beta(radius, row[T] + 1.0)
@@ -180,13 +177,18 @@ def rank(
         draw(theta, F, width, noise, drawn)
         theta, width, reach = drawn, 0.0, 0.0
     first = bounded(q, X, theta, reach, value, bound)
+    value[n] = -math.inf  # nobody's
     for place in range(k):
-        top[place], best[place] = -math.inf, n
+        best[place] = n
+    last = n
     for turn in range(-1, n if first >= 0 else -1):
         a = first if turn < 0 else turn  # the most promising first: few others then reach it
-        if ahead(bound[a], a, top, best, k - 1):
-            enter(value[a] + width * inverse_norm(F, X, a * d, y, large), a, top, best)
-            bound[a] = math.nan  # it had its turn
+        if ahead(bound[a], a, value, last):
+            value[a] += width * inverse_norm(F, X, a * d, y, large)
+            bound[a] = math.nan  # it has had its turn
+            enter(a, value, best)
+            last = best[k - 1]
+    work[0] = 0.0  # as in `learn`
     return int(best[0]) if first >= 0 else -1
 
 
@@ -195,7 +197,7 @@ def bounded(q: Floats, X: Floats, theta: Floats, reach: float, value: Floats, bo
     """value = x'theta and bound = value + reach ||x|| of every arm in X, one after the other;
     returns the arm of the largest bound, or -1 if one is no context."""
     first, most, good = 0, -math.inf, True
-    for a in range(value.size):
+    for a in range(bound.size):
         value[a], square = measure(X, a * theta.size, theta)
         good &= is_context(q, square)
         bound[a] = total = value[a] + reach * math.sqrt(square)
@@ -204,20 +206,20 @@ def bounded(q: Floats, X: Floats, theta: Floats, reach: float, value: Floats, bo
 
 
 @inlined
-def ahead(value: float, a: int, top: Floats, best: Ints, place: int) -> bool:
-    """Whether an arm of this value comes before the one at this place."""
-    return value > top[place] or (value == top[place] and a < best[place])
+def ahead(reached: float, a: int, value: Floats, b: int) -> bool:
+    """Whether arm a, if it reached this value, would come before arm b."""
+    return reached > value[b] or (reached == value[b] and a < b)
 
 
 @inlined
-def enter(value: float, a: int, top: Floats, best: Ints) -> None:
-    """Put an arm where it belongs among the best, if it does."""
-    place = top.size - 1
-    if ahead(value, a, top, best, place):
-        while place > 0 and ahead(value, a, top, best, place - 1):
-            top[place], best[place] = top[place - 1], best[place - 1]
+def enter(a: int, value: Floats, best: Ints) -> None:
+    """Put arm a where it belongs among the best, if it does."""
+    place = best.size - 1
+    if ahead(value[a], a, value, best[place]):
+        while place > 0 and ahead(value[a], a, value, best[place - 1]):
+            best[place] = best[place - 1]
             place -= 1
-        top[place], best[place] = value, a
+        best[place] = a
 
 
 @inlined

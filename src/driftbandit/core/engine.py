@@ -9,7 +9,6 @@ from numba import float64, int64, types
 
 from driftbandit.core import auto, domd, rows
 from driftbandit.core.compiled import atomic, inlined, ready
-from driftbandit.core.domd import room
 from driftbandit.core.large import LARGE, LOOPS_BELOW
 from driftbandit.core.layout import Flag, Floats, Ints
 from driftbandit.core.threads import parts_of, spread
@@ -29,59 +28,26 @@ def _flag(value: Flag) -> Any:
     return types.none if value is None else int64
 
 
-def _inlined(function: Any) -> Any:
-    """The kernel as a part of its door: `ready` closes doors to other types, which must not keep
+def _door(function: Any) -> Any:
+    """The kernel once more, for Python: `ready` closes it to other types, which must not keep
     other kernels from calling it as they like."""
-    return inlined(getattr(function, "py_func", function))
+    return atomic(_plain(function))
 
 
-_rank, _learn, _mixed = _inlined(domd.rank), _inlined(domd.learn), _inlined(auto.learn)
-
-# A door makes the scratch, which numba frees after its last use by name: it is named once more when
-# the kernel is done (see `windows`). Each argument takes 20 to 40 ns to look at, so DOMD of few
-# dimensions has doors without flags.
+def _plain(function: Any) -> Any:
+    return getattr(function, "py_func", function)
 
 
-@atomic
-def slate(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large: Flag) -> int:
-    work = np.empty(room(arms.shape[1], len(arms), best.size))
-    arm = _rank(q, row, arms, noise, best, work, large)
-    work[0] = arm
-    return arm
+slate, learn, learn_mixed = _door(domd.rank), _door(domd.learn), _door(auto.learn)
+rank = inlined(_plain(domd.rank))
 
 
 @atomic
 def choose(q: Floats, row: Floats, arms: Floats) -> int:
+    """`slate` for the most frequent call: each argument takes numba 20 to 40 ns to look at."""
     if len(arms) >= MANY:
         return -1
-    work, best = np.empty(room(arms.shape[1], len(arms), 1)), np.empty(1, np.int64)
-    arm = _rank(q, row, arms, window(work, 0, (0,)), best, work, None)
-    work[0] = arm
-    return arm
-
-
-@atomic
-def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float) -> bool:
-    work = np.empty(room(x.size, 0, 0))
-    done = _learn(q, row, x, r, steps, work, None)
-    work[0] = 0.0
-    return done
-
-
-@atomic
-def learn_large(q: Floats, row: Floats, x: Floats, r: float, steps: float) -> bool:
-    work = np.empty(room(x.size, 0, 0))
-    done = _learn(q, row, x, r, steps, work, LARGE)
-    work[0] = 0.0
-    return done
-
-
-@atomic
-def learn_mixed(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag) -> bool:
-    work = np.empty(room(x.size, 0, 0))
-    done = _mixed(q, row, x, r, steps, work, large)
-    work[0] = 0.0
-    return done
+    return rank(q, row, arms, window(arms, 0, (0,)), np.empty(1, np.int64), None)
 
 
 class Engine:
@@ -109,14 +75,10 @@ class Engine:
         return slate
 
     def learn(self) -> Any:
-        """(recipe, row, x, r, steps) -> whether x is a context and r a reward; then it is
+        """(recipe, row, x, r, steps, large) -> whether x is a context and r a reward: then it is
         learnt."""
-        signature, large = (VECTOR, VECTOR, VECTOR, float64, float64), self.large
-        if self.mixed:
-            ready(learn_mixed, *signature, _flag(large))
-            return lambda q, row, x, r, steps: learn_mixed(q, row, x, r, steps, large)
-        found = learn if large is None else learn_large
-        ready(found, *signature)
+        found = learn_mixed if self.mixed else learn
+        ready(found, VECTOR, VECTOR, VECTOR, float64, float64, _flag(self.large))
         return found
 
     def _kinds(self, table: Any, learning: bool) -> tuple[Flag, ...]:
@@ -168,8 +130,8 @@ class Engine:
     def age(self, q: Floats, row: Floats, steps: float) -> None:
         """Age one row by so many rounds without data."""
         kernel_ = auto.age if self.mixed else domd.age_row
-        ready(kernel_, VECTOR, VECTOR, float64, VECTOR)
-        kernel_(q, row, steps, np.empty(domd.room(self.d, 0, 0)))
+        ready(kernel_, VECTOR, VECTOR, float64)
+        kernel_(q, row, steps)
 
     def warm(self, fresh: Floats, q: Floats) -> None:
         """Load or compile everything that a learner of these dimensions can ask for."""

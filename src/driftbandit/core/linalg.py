@@ -50,10 +50,12 @@ def factor(A: Floats, F: Floats, large: Flag) -> None:
                 total -= F[q, j] * F[q, k]
             F[k, j] = total
         for k in range(j):
-            scaled = F[k, j] * (F[k, k] * F[k, k])
+            scaled = F[k, j] * F[k, k]
             pivot -= scaled * F[k, j]
             F[k, j] = scaled
-        F[j, j] = math.sqrt(1.0 / max(pivot, EPS * A[j, j]))
+        F[j, j] = 1.0 / max(pivot, EPS * A[j, j])
+    for j in range(len(A)):  # at the end: each pivot waits for the one before
+        F[j, j] = math.sqrt(F[j, j])
 
 
 @kernel

@@ -11,7 +11,6 @@ import numpy as np
 
 from driftbandit.core import auto, domd
 from driftbandit.core.compiled import kernel
-from driftbandit.core.domd import room
 from driftbandit.core.layout import THETA, D, Flag, Floats, Ints, S
 from driftbandit.core.windows import borrowed, pooled
 
@@ -33,15 +32,14 @@ def rank_rows(
     """best[b] = the best arms[b] of the learner which[b], or of arms[0] for all; returns the first
     b at which an arm is no context, or -1."""
     shared, one, arm = len(arms) == 1, np.empty(rows.shape[1]), -1
-    work = np.empty(room(arms.shape[2], arms.shape[1], best.shape[1]))
     table, sets, draws, out = borrowed(rows), borrowed(arms), borrowed(noise), borrowed(best)
     for b in range(len(which)):
         X = sets[0 if shared else b]
         if double is not None:
-            arm = domd.rank(q, table[which[b]], X, draws[b], out[b], work, large)
+            arm = domd.rank(q, table[which[b]], X, draws[b], out[b], large)
         if single is not None:
             widen(table, which[b], one)
-            arm = domd.rank(q, one, X, draws[b], out[b], work, large)
+            arm = domd.rank(q, one, X, draws[b], out[b], large)
         if arm < 0:
             return b
     return -1
@@ -67,18 +65,18 @@ def learn_rows(
     Blocks of 64 neighbours belong to one part, which one thread does: nobody waits for another's
     cache lines, and a learner that comes twice is taught in order.
     """
-    one, work = np.empty(rows.shape[1]), np.empty(room(x.shape[1], 0, 0))
+    one = np.empty(rows.shape[1])
     table, played = borrowed(rows), borrowed(x)
     for b in range(len(which)):
         if (which[b] >> 6) % of != part:
             continue
         if mixed is not None:
-            auto.learn(q, table[which[b]], played[b], r[b], steps[b], work, large)
+            auto.learn(q, table[which[b]], played[b], r[b], steps[b], large)
         if double is not None:
-            domd.learn(q, table[which[b]], played[b], r[b], steps[b], work, large)
+            domd.learn(q, table[which[b]], played[b], r[b], steps[b], large)
         if single is not None:
             widen(table, which[b], one)
-            domd.learn(q, one, played[b], r[b], steps[b], work, large)
+            domd.learn(q, one, played[b], r[b], steps[b], large)
             keep(q, one, table[which[b]])
 
 
