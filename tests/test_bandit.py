@@ -1,6 +1,7 @@
 """What applications hold: input, files, threads."""
 
 import copy
+import math
 import threading
 
 import numpy as np
@@ -272,3 +273,35 @@ def test_linear_rivals_predict_on_the_scale_of_rewards():
 def test_a_rival_without_a_deviation_refuses_a_level():
     with pytest.raises(ValueError, match="no deviation"):
         Bandit(LinUCB.from_theory(Problem(dim=3, radius=1.0))).predict(ARMS, level=0.9)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[0.1, 0.2], [0.3]],
+        [[0.1], [0.2, 0.3, 0.4]],  # as many numbers as two rows of two
+        [[0.1, "0.2"]],
+        [[0.1, None]],
+        [[0.1, 1j]],
+        [[0.1, [0.2]]],
+        [{0.1: 1.0, 0.2: 1.0}],
+        [{0.1, 0.2}],
+        [b"\0\1"],
+        ["01"],
+        [[0.1, 10**400]],
+        [[0.1, math.nan]],
+        [],
+        [[]],
+    ],
+    ids=str,
+)
+def test_lists_that_are_no_arms_are_refused(rows):
+    with pytest.raises(ValueError, match=r"real numbers|NaN"):
+        Bandit(DOMD(problem=Problem(dim=2))).choose(rows)
+
+
+def test_lists_of_any_numbers_are_arms():
+    bandit = Bandit(DOMD(problem=Problem(dim=2)))
+    bandit.update([0, 1], 1)
+    for rows in ([[1, 0], [False, True]], [(0.5, 0.0), [0.0, 0.5]], [[0.1, 0], np.array([0, 0.2])]):
+        assert bandit.choose(rows) == bandit.choose(np.array(rows, dtype=float))
