@@ -159,15 +159,18 @@ def suite(
     out: Out = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
+    modules: Import = None,
 ) -> None:
     """Play a frozen suite of worlds and write its card of scores; default: AutoDOMD plays."""
     _lab()
+    from driftbandit import plugins
     from driftbandit.lab import Engine, cards
     from driftbandit.lab import suite as suites
 
+    plugins.load(modules or [], Path.cwd())
     chosen, folder = suites.read_suite(name), out or Path("results") / name
     engine = Engine(workers=workers, scheduler=scheduler)
-    with _cells_bar(name) as progress:
+    with _cells_bar(name) as (progress, _):
         card = suites.run_suite(chosen, policies or ["AutoDOMD"], folder, engine, progress)
     header, *rows = cards.score_rows(card)
     _table(f"{name}: regret over that of playing at random; less is better", header, rows)

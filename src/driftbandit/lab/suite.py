@@ -105,7 +105,7 @@ def _file_entries(path: Path, plugins: list[str]) -> list[dict[str, Any]]:
             f"the suite's; it holds {', '.join(sorted(data)) or 'nothing'}"
         )
     for entry in data["policies"]:
-        for key in {"seeds", "hindsight"} & set(entry):
+        for key in {"seeds", "tune_on"} & set(entry):
             raise ValueError(f"{path}: a suite plays all its seeds as they come: remove {key!r}")
     return list(data["policies"])
 
@@ -155,7 +155,7 @@ def card_of(suite: Suite, study: Study, results: pl.DataFrame) -> dict[str, Any]
     worlds: dict[str, Any] = {}
     policies: dict[str, Any] = {}
     for world_label, world, _ in study.worlds():
-        drifts = world.change_points is None
+        drifts = world.problem.change_points is None
         worlds[world_label] = {"reference": suite.reference[world_label], "drifts": drifts}
         for label, policy, _ in study.contenders(world):
             here = (pl.col("environment") == world_label) & (pl.col("policy") == label)
