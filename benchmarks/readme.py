@@ -12,19 +12,23 @@ import json
 import re
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
-from benchmarks import claims, worlds
+from benchmarks import claims, streams_figure, worlds
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
 STUDIES = (
     *("paper-figure", "regret-orders", "coverage", "sensitivity"),
     *("scaling-in-time", "unstated-choices", "many-worlds", "ablation"),
-    *("same-tuning-budget", "scaling-in-dimension"),
+    *("same-tuning-budget", "scaling-in-dimension", "late-rewards"),
 )
 MISSING = "(not stored yet)"  # what a table or a sentence says until its study was run
+# Ours; the best rival in drift and in flips; the one that needs no knowledge of the world.
+MESSAGE = ("AutoDOMD", "DOMD-GLB", "SCB-WeightUCB", "SW-GLUCB", "MASTER + GLM-UCB")
 PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
+PAGES += ("docs/leaderboard.md", "docs/theory.md")
 
 
 def collect(results: Path) -> None:
@@ -35,7 +39,9 @@ def collect(results: Path) -> None:
 
     for name in STUDIES:
         finals(Store(results / name)).write_csv(RESULTS / f"{name}.csv", float_precision=4)
-    shutil.copy(results / "paper-figure" / "report" / "regret.png", RESULTS / "paper-figure.png")
+    worlds.collect(results)
+    draw_message(results / "paper-figure")
+    shutil.copy(results / "suite-1" / "suite-1.json", RESULTS)
     orders = orders_table(fit_orders(Store(results / "regret-orders")))
     (RESULTS / "regret-orders.md").write_text(orders)
     quarters(curves(Store(results / "paper-figure"), 10_000)).write_csv(
@@ -59,6 +65,17 @@ def quarters(curves):
         .pivot("quarter", index=pair, values="regret")
         .rename(dict(zip("1234", claims.QUARTERS)))
     )
+
+
+def draw_message(folder: Path) -> None:
+    """The figure of the comparison with a few policies in colour and the others grey."""
+    from driftbandit.lab import Store
+    from driftbandit.lab.figures import draw_regret
+    from driftbandit.lab.summary import curves
+
+    with tempfile.TemporaryDirectory() as target:
+        drawn = draw_regret(curves(Store(folder)), Path(target), focus=MESSAGE)
+        shutil.copy(drawn["png"], RESULTS / "paper-figure.png")
 
 
 def lines_of(name: str) -> list[dict[str, str]]:
@@ -176,9 +193,51 @@ def peer_installs() -> str:
     return markdown([head, *(list(line.values()) for line in lines_of("peers-install"))])
 
 
+def leaderboard() -> str:
+    """Scores of every policy on suite-1, with what each must know beforehand."""
+    from driftbandit.lab import cards
+    from driftbandit.policies.catalogue import CATALOGUE
+
+    card = cards.read_card(RESULTS / "suite-1.json")
+    needs = {entry.policy.__name__: entry.needs for entry in CATALOGUE}
+    head, *rows = cards.score_rows(card)
+    table = [["", *head, "must know beforehand"]]
+    for place, (name, *shown) in enumerate(rows, start=1):
+        kind = next(iter(card["policies"][name].values()))["recipe"]["type"]
+        table.append([str(place) if shown[0] != cards.MISSING else "", name, *shown, needs[kind]])
+    return markdown(table)
+
+
+def suite_worlds() -> str:
+    """The worlds of suite-1, numbered, and every policy's share of the reference in them."""
+    from driftbandit.lab import cards
+
+    card = cards.read_card(RESULTS / "suite-1.json")
+    numbered = [
+        f"{k}. {world}, playing at random: {facts['reference']:.0f}"
+        for k, (world, facts) in enumerate(card["worlds"].items(), start=1)
+    ]
+    return "\n".join([*numbered, "", markdown([list(row) for row in cards.world_rows(card)])])
+
+
+def proof() -> str:
+    """Both sides of every inequality, in the last round and where they are closest."""
+    head = ["world", "in the paper", "what", "left, at T", "right", "left, tightest", "right"]
+    rows = [
+        [line[n] for n in ("world", "place", "claim", "left", "right")]
+        + [line["tightest_left"], line["tightest_right"]]
+        for line in lines_of("proof")
+    ]
+    return markdown([head, *rows])
+
+
 TABLES = {
+    "proof": proof,
+    "leaderboard": leaderboard,
+    "suite": suite_worlds,
     "auto": worlds.summary_table,
     "worlds": worlds.worlds_table,
+    "together": worlds.together_table,
     "ablation": worlds.ablation_table,
     "reproduce": lambda: grid("paper-figure", regret, cost=True),
     "bench": lambda: figures("bench"),
@@ -189,6 +248,9 @@ TABLES = {
     "settings": peer_settings,
     "ratios": peer_ratios,
     "installs": peer_installs,
+    "streams": streams_figure.table,
+    "stream_settings": streams_figure.settings,
+    "late": lambda: grid("late-rewards", regret),
     "orders": lambda: (RESULTS / "regret-orders.md").read_text().rstrip(),
     "coverage": lambda: grid("coverage", covered),
     "sensitivity": lambda: grid("sensitivity", mean),

@@ -157,7 +157,8 @@ def test_piecewise_bound_is_the_minimum_over_all_D(radius):
         * math.sqrt(T * theory.elliptical_potential(problem, gamma, lam))
     )
     tail = 8 * problem.S * k * theory.iota(problem) / math.sqrt(lam) / (1 - gamma) ** 1.5
-    brute = min(D + 1 + tail * gamma ** (D / 2) for D in range(1, 30_000)) + middle
+    r = min(1.0, 2 * k * radius)  # rewards are 0 or 1
+    brute = min(r * (D + 1) + tail * gamma ** (D / 2) for D in range(1, 30_000)) + middle
     assert theory.regret_bound_piecewise(problem, delta=0.01) == pytest.approx(brute, rel=1e-9)
 
 

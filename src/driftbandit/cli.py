@@ -83,10 +83,21 @@ def run(
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a study that was run.")],
     out: Out = None,
+    reference: Annotated[str | None, typer.Option(help="Policy to take differences to.")] = None,
+    policies: Annotated[str | None, typer.Option(help="Show only these: A,B,...")] = None,
+    hero: Annotated[str | None, typer.Option(help="Policy to emphasise.")] = None,
+    focus: Annotated[
+        str | None, typer.Option(help="Draw only these in colour: A,B,...; the first is the hero.")
+    ] = None,
+    width: Annotated[str, typer.Option(help="Of figures: neurips, icml or full.")] = "full",
 ) -> None:
     """Tables, figures and an interactive page from stored results; runs nothing."""
     _lab()
-    _show(folder, out)
+    from driftbandit import lab
+
+    split = lab.names_of(folder, policies), lab.names_of(folder, focus)
+    options = {"reference": reference, "hero": hero, "width": width}
+    _show(folder, out, policies=split[0], focus=split[1], **options)
 
 
 @app.command()
@@ -138,6 +149,57 @@ def warmup() -> None:
     print(f"compiled in {time.perf_counter() - begin:.0f} s, stored in {cache_folder()}")
 
 
+@app.command()
+def suite(
+    policies: Annotated[
+        list[str] | None,
+        typer.Argument(help='Policies: classes, "all", or a TOML file of [[policies]].'),
+    ] = None,
+    name: Annotated[str, typer.Option("--suite", help="Which suite.")] = "suite-1",
+    out: Out = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    modules: Import = None,
+) -> None:
+    """Play a frozen suite of worlds and write its card of scores; default: AutoDOMD plays."""
+    _lab()
+    from driftbandit import plugins
+    from driftbandit.lab import Engine, cards
+    from driftbandit.lab import suite as suites
+
+    plugins.load(modules or [], Path.cwd())
+    chosen, folder = suites.read_suite(name), out or Path("results") / name
+    engine = Engine(workers=workers, scheduler=scheduler)
+    with _cells_bar(name) as (progress, _):
+        card = suites.run_suite(chosen, policies or ["AutoDOMD"], folder, engine, progress)
+    header, *rows = cards.score_rows(card)
+    _table(f"{name}: regret over that of playing at random; less is better", header, rows)
+    print(f"card: {folder / name}.json")
+
+
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(help="A card of `driftbandit suite`.")],
+    second: Annotated[Path, typer.Argument(help="Another on the same suite.")],
+) -> None:
+    """Regrets of one card against another, seed by seed: by world, and over all."""
+    _lab()
+    from driftbandit.lab import cards
+
+    found = cards.compare(cards.read_card(first), cards.read_card(second))
+    for one in found if len(found) == 1 else ():
+        rows = [(w, f"{a:.0f}", f"{b:.0f}", f"{gap:.1f}") for w, (a, b, gap) in one.worlds.items()]
+        _table("Mean regret", ("world", one.first, one.second, "difference [95 %]"), rows)
+    rows = [(c.first, c.second, str(len(c.worlds)), f"{c.overall:.3f}") for c in found]
+    header = (
+        "first",
+        "second",
+        "worlds",
+        "geometric mean of ratios [95 %], below 1 the first is better",
+    )
+    _table("Regret of the first over that of the second", header, rows)
+
+
 def _study(
     source: str,
     out: Path | None,
@@ -175,13 +237,13 @@ def _counted(ran: int, stored: int) -> str:
     return f"{ran} cells run" + (f", {stored} were stored already" if stored else "")
 
 
-def _show(folder: Path, out: Path | None) -> None:
+def _show(folder: Path, out: Path | None, **options: Any) -> None:
     from driftbandit import lab
 
     _table(
         "Dynamic regret at the horizon, mean ± deviation over seeds", *_finals(lab.Store(folder))
     )
-    for name, path in lab.write_report(folder, out).items():
+    for name, path in lab.write_report(folder, out, **options).items():
         print(f"{name + ':':<12} {path}")
     print("Open report.html in a browser; load_results(folder) gives the numbers as a frame.")
 
@@ -225,7 +287,6 @@ def _lab() -> None:
     """Say at once, not after the work, that the lab's packages are missing."""
     try:
         import matplotlib  # noqa: F401
-        import plotly  # noqa: F401
         import polars  # noqa: F401
         import pydantic  # noqa: F401
     except ImportError as error:

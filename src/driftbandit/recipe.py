@@ -118,8 +118,15 @@ def _shipped(name: str) -> type[Recipe] | None:
 def _plain(value: Any) -> Any:
     if isinstance(value, Recipe):
         return value.to_dict()
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _revive(value: Any) -> Any:
-    return Recipe.from_dict(value) if isinstance(value, Mapping) and "type" in value else value
+    """Recipes inside; a mapping of them may itself have a key "type", which then is no text."""
+    if not isinstance(value, Mapping):
+        return value
+    if isinstance(value.get("type"), str):
+        return Recipe.from_dict(value)
+    return {key: _revive(each) for key, each in value.items()}

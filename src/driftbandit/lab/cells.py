@@ -62,7 +62,8 @@ def run_cell(cell: Cell) -> pl.DataFrame:
     """Play a cell: what `play` records, with its labels."""
     policy = Recipe.from_dict(json.loads(cell.policy))
     world = Recipe.from_dict(json.loads(cell.environment))
-    return play(policy, world, cell.seeds, cell.points).select(
+    groups = [play(policy, world, some, cell.points) for some in world.together(cell.seeds)]
+    return pl.concat(groups).select(
         pl.lit(cell.environment_label).alias("environment"),
         pl.lit(cell.policy_label).alias("policy"),
         pl.all(),

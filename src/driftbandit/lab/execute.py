@@ -75,10 +75,11 @@ def execute(
 ) -> Done:
     """Run the cells that are not stored yet."""
     engine = engine or Engine()
-    if study.tune_on and study.first_seed < study.tune_on:
+    most = max((trial.seeds for trial in study.trials()), default=0)
+    if study.first_seed < most:
         raise ValueError(
             f"seeds from first_seed = {study.first_seed} on would judge what tune_on = "
-            f"{study.tune_on} chose with them: raise first_seed"
+            f"{most} chose with them: raise first_seed"
         )
     job = _Job(study, store, engine, progress, say)
     trials = [cells_of(trial, engine.block) for trial in study.trials()]

@@ -40,7 +40,7 @@ class PolicyEntry(Entry):
     tuning: Literal["theory", "practical"] = "theory"
     only: tuple[str, ...] = ()  # environments in which it is played; empty for all
     seeds: int | None = Field(default=None, ge=1)  # fewer than the study's, where it is slow
-    hindsight: bool = False  # keep only its best variant in each environment: a yardstick
+    tune_on: int = Field(default=0, ge=0)  # as the study's, for this policy alone: a yardstick
 
     def build(self, world: Environment, options: Mapping[str, Any]) -> Policy:
         """The policy with these options for an environment."""
@@ -78,15 +78,17 @@ class Study(BaseModel):
             yield labelled(entry.label, world.name, options, varied), world, options
 
     def trials(self) -> list[Study]:
-        """Smaller studies that choose among the variants of policies before they are judged: on
-        seeds that judge nobody, or in hindsight on the very seeds that do."""
-        found = []
-        if self.tune_on:
-            found.append(self.model_copy(update={"first_seed": 0, "seeds": self.tune_on}))
-        entries = tuple(entry for entry in self.policies if entry.hindsight)
-        if entries:
-            found.append(self.model_copy(update={"policies": entries}))
-        return [trial.model_copy(update={"points": 2}) for trial in found]
+        """Smaller studies that choose among the variants of policies before they are judged, on
+        seeds that judge nobody."""
+        groups: dict[int, list[PolicyEntry]] = {}
+        for entry in self.policies:
+            groups.setdefault(entry.tune_on or self.tune_on, []).append(entry)
+        seeds = {"first_seed": 0, "points": 2}
+        return [
+            self.model_copy(update=seeds | {"seeds": n, "policies": tuple(entries)})
+            for n, entries in groups.items()
+            if n
+        ]
 
     def contenders(self, world: Environment) -> list[tuple[str, Policy, dict[str, Any]]]:
         """Label, policy and options of every policy played in this environment."""
@@ -109,7 +111,7 @@ class Study(BaseModel):
 
     def merges(self, entry: PolicyEntry) -> bool:
         """Whether the variants of a policy are one contender, of which the best is kept."""
-        return entry.hindsight or self.tune_on > 0
+        return entry.tune_on > 0 or self.tune_on > 0
 
 
 def kind_of(name: str, base: type[Recipe]) -> type[Recipe]:

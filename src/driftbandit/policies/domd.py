@@ -11,6 +11,7 @@ import numpy as np
 
 from driftbandit import theory, validate
 from driftbandit.core.layout import Fields, Memory, domd_fields
+from driftbandit.core.own import code_of
 from driftbandit.policies.base import Floats, Scores
 from driftbandit.policies.index import check_exploration, index_scores
 from driftbandit.policies.rows import RowPolicy
@@ -115,12 +116,13 @@ class DOMD(RowPolicy):
         self.problem.known("radius", "the theorem's beta_t(delta)")
 
     @classmethod
-    def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
-        """eta, lambda, gamma and beta_t(0.01) of Theorems 1 to 3; keywords replace any of them."""
+    def from_theory(cls, problem: Problem, *, sharp: bool = False, **overrides: Any) -> Any:
+        """eta, lambda, gamma and beta_t(0.01) of Theorems 1 to 3; keywords replace any of them.
+        `sharp` takes eta and lambda with the family's own self-concordance for the paper's R."""
         cls._check_problem(problem)
         theorem: dict[str, Any] = {
-            "regularization": theory.lam(problem),
-            "step": theory.eta(problem),
+            "regularization": theory.lam(problem, sharp=sharp),
+            "step": theory.eta(problem, sharp=sharp),
         }
         if "bonus" not in overrides:
             theorem |= {"delta": 0.01, "scale": 1.0}
@@ -150,7 +152,7 @@ class DOMD(RowPolicy):
         numbers = (
             problem.dim,
             problem.limit,
-            link.code,
+            code_of(problem.family),
             link.trials,
             link.low,
             link.high,
@@ -245,12 +247,12 @@ class GLBOMD(DOMD):
             raise ValueError(f"GLB-OMD never forgets (discount 1), got {self.discount!r}: use DOMD")
 
     @classmethod
-    def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
+    def from_theory(cls, problem: Problem, *, sharp: bool = False, **overrides: Any) -> Any:
         """lambda = max{14 d eta R^2, 6 eta R S k / g}, its radius, and nothing about the drift."""
         cls._check_problem(problem)
-        lam = theory.glb_omd_lam(problem)
+        lam = theory.glb_omd_lam(problem, sharp=sharp)
         return super().from_theory(
-            problem, **({"discount": 1.0, "regularization": lam} | overrides)
+            problem, sharp=sharp, **({"discount": 1.0, "regularization": lam} | overrides)
         )
 
     @property

@@ -200,7 +200,7 @@ class MASTER(Policy):
     def _share(self, reward: float) -> float:
         """A reward as a share of the range."""
         family = self.problem.family
-        return float((reward - family.link.low) / family.range)
+        return float((reward - family.low) / family.range)
 
     def _alarm(self, memory: Any, i: int) -> bool:
         """Test 1 for every instance that ends now, test 2 for the block so far."""

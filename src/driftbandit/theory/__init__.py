@@ -1,13 +1,25 @@
-"""Every constant of the theorems: the paper's in `domd`, its rivals' in `rivals`."""
+"""Every constant of the theorems, and their proofs on a run (`check`): the paper's in `domd`,
+`bounds`, `piecewise` and `proof`, its rivals' in `rivals`, what is not in the paper in `ours`."""
 
 from driftbandit.theory import rivals
+from driftbandit.theory.bounds import (
+    Terms,
+    elliptical_potential,
+    order_drifting,
+    order_piecewise,
+    regret_bound_drifting,
+    regret_bound_piecewise,
+    terms_drifting,
+    terms_piecewise,
+)
 from driftbandit.theory.domd import (
     alpha,
     clip_discount,
+    concordance,
     discount,
     domd_radius,
     drift_kernel,
-    elliptical_potential,
+    drift_of_moves,
     eta,
     forgetting,
     forgetting_drifting,
@@ -18,32 +30,68 @@ from driftbandit.theory.domd import (
     lam,
     path_length,
     regime,
-    regret_bound_drifting,
-    regret_bound_piecewise,
 )
+from driftbandit.theory.ours import (
+    drift_budget,
+    forgetting_rebalanced,
+    least_discount,
+    observed_beta,
+    order_rebalanced,
+)
+from driftbandit.theory.piecewise import (
+    C_pw,
+    D_gamma,
+    bad_round_bound,
+    best_D,
+    good_rounds,
+    worst_round,
+)
+from driftbandit.theory.proof import check
 from driftbandit.theory.radius import Radius, beta, discounted_count
+from driftbandit.theory.verdict import Inequality, Proof
 
 __all__ = [
+    "C_pw",
+    "D_gamma",
+    "Inequality",
+    "Proof",
     "Radius",
+    "Terms",
     "alpha",
+    "bad_round_bound",
+    "best_D",
     "beta",
+    "check",
     "clip_discount",
+    "concordance",
     "discount",
     "discounted_count",
     "domd_radius",
+    "drift_budget",
     "drift_kernel",
+    "drift_of_moves",
     "elliptical_potential",
     "eta",
     "forgetting",
     "forgetting_drifting",
     "forgetting_piecewise",
+    "forgetting_rebalanced",
     "glb_omd_lam",
     "glb_omd_radius",
+    "good_rounds",
     "iota",
     "lam",
+    "least_discount",
+    "observed_beta",
+    "order_drifting",
+    "order_piecewise",
+    "order_rebalanced",
     "path_length",
     "regime",
     "regret_bound_drifting",
     "regret_bound_piecewise",
     "rivals",
+    "terms_drifting",
+    "terms_piecewise",
+    "worst_round",
 ]

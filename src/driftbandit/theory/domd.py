@@ -1,8 +1,10 @@
-"""Every constant of the paper's theorems, one function per symbol; no state, no data.
+"""Every constant of the paper's confidence set and tuning, one function per symbol; no state.
 
 Symbols follow the paper: S bounds |x'theta| (for contexts of norm L it is radius * L), R the
-rewards, c_mu <= mu' <= k_mu on [-S, S], g = g(tau). Where the proofs use R as the constant of
-|mu''| <= R mu', the family's `self_concordance` M stands here; M = R except for Poisson rewards.
+rewards, c_mu <= mu' <= k_mu on [-S, S], g = g(tau).
+
+`sharp=True` takes constants as small as the proofs allow: M, the family's own bound on |mu''|/mu',
+for R where R stands for that, and range^2/4 for R^2 in beta_t (docs/theory.md says why).
 """
 
 from __future__ import annotations
@@ -13,41 +15,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit.problem import Problem
-from driftbandit.theory.radius import Radius, beta, discounted_count
+from driftbandit.theory.radius import Radius, discounted_count
 
 Floats = NDArray[np.float64]
 
 
-def eta(problem: Problem) -> float:
+def concordance(problem: Problem, *, sharp: bool = False) -> float:
+    """M with |mu''| <= M mu': the paper's R (Proposition 1), or the family's own."""
+    return problem.family.self_concordance if sharp else problem.family.R
+
+
+def eta(problem: Problem, *, sharp: bool = False) -> float:
     """Step size eta = 1 + R S (eq. 1)."""
-    return 1.0 + problem.family.self_concordance * problem.S
+    return 1.0 + concordance(problem, sharp=sharp) * problem.S
 
 
-def alpha(problem: Problem) -> float:
+def alpha(problem: Problem, *, sharp: bool = False) -> float:
     """alpha = 3 eta / 2 (Theorem 1)."""
-    return 1.5 * eta(problem)
+    return 1.5 * eta(problem, sharp=sharp)
 
 
-def iota(problem: Problem) -> float:
+def iota(problem: Problem, *, sharp: bool = False) -> float:
     """iota = sqrt(2 eta k_mu / g), the price of drift (Theorem 1)."""
-    return math.sqrt(2.0 * eta(problem) * problem.k_mu / problem.family.g)
+    return math.sqrt(2.0 * eta(problem, sharp=sharp) * problem.k_mu / problem.family.g)
 
 
-def lam(problem: Problem) -> float:
+def lam(problem: Problem, *, sharp: bool = False) -> float:
     """lambda = max{6 eta R k_mu S / g, 32 alpha d R^2 / 7, c_mu / g} (Theorem 2)."""
-    M, g = problem.family.self_concordance, problem.family.g
+    M, g = concordance(problem, sharp=sharp), problem.family.g
     return max(
-        6.0 * eta(problem) * M * problem.k_mu * problem.S / g,
-        32.0 * alpha(problem) * problem.dim * M**2 / 7.0,
+        6.0 * eta(problem, sharp=sharp) * M * problem.k_mu * problem.S / g,
+        32.0 * alpha(problem, sharp=sharp) * problem.dim * M**2 / 7.0,
         problem.c_mu / g,
     )
 
 
-def domd_radius(problem: Problem, *, gamma: float, lam: float, eta: float, delta: float) -> Radius:
+def domd_radius(
+    problem: Problem, *, gamma: float, lam: float, eta: float, delta: float, sharp: bool = False
+) -> Radius:
     """beta_t^2 = 4 lam S^2 + 2 eta (1 + R^2/(g k)) log(pi^2 t^2 / (3 delta))
     + 2 eta (3 eta + 1/2) d log(1 + k n_t / (lam d g))   (Theorem 1)."""
-    R, g, k, d = problem.family.R, problem.family.g, problem.k_mu, problem.dim
-    logs = 2.0 * eta * (1.0 + R**2 / (g * k))
+    g, k, d = problem.family.g, problem.k_mu, problem.dim
+    noise = problem.family.range**2 / 4.0 if sharp else problem.family.R**2
+    logs = 2.0 * eta * (1.0 + noise / (g * k))
     return Radius(
         constant=4.0 * lam * problem.S**2 + logs * math.log(math.pi**2 / (3.0 * delta)),
         log_round=2.0 * logs,
@@ -62,8 +72,12 @@ def drift_kernel(path: Floats, gamma: float) -> Floats:
 
     `path` is (T, d), the true parameters; the result is V_1, ..., V_T with V_1 = 0.
     """
-    moves = np.linalg.norm(np.diff(path, axis=0), axis=1)
-    V = np.zeros(len(path))
+    return drift_of_moves(np.linalg.norm(np.diff(path, axis=0), axis=1), gamma)
+
+
+def drift_of_moves(moves: Floats, gamma: float) -> Floats:
+    """V_1, ..., V_T from the lengths of the T - 1 moves, or from bounds on them."""
+    V = np.zeros(len(moves) + 1)
     for p, move in enumerate(moves, start=1):
         V[p] = math.sqrt(gamma) * V[p - 1] + math.sqrt(discounted_count(gamma, p + 1.0)) * move
     return V
@@ -117,63 +131,19 @@ def regime(problem: Problem) -> str:
 
     calm: 1 - gamma is clipped up to 1/T; restless: it is clipped down to 1 - 1/T.
     """
-    u, T = forgetting(problem), problem.known("horizon", "the regime")
-    return "calm" if u < 1.0 / T else "restless" if u > 1.0 - 1.0 / T else "interior"
+    return case(forgetting(problem), problem.known("horizon", "the regime"))
 
 
-def elliptical_potential(problem: Problem, gamma: float, lam: float) -> float:
-    """(2g/c) [d log(1 + k/(lam d g (1-gamma))) + T d log(1/gamma)], a bound on sum_t ||x_t||^2
-    in the norms H_t^-1 (Lemma: discounted elliptical potential)."""
-    g, d = problem.family.g, problem.dim
-    T = problem.known("horizon", "the regret bound")
-    mass = problem.k_mu / (lam * d * g * (1.0 - gamma))
-    return (2.0 * g / problem.c_mu) * d * (math.log1p(mass) - T * math.log(gamma))
+def case(forgetting: float, T: float) -> str:
+    """The regime of an unclipped 1 - gamma."""
+    if forgetting < 1.0 / T:
+        return "calm"
+    return "restless" if forgetting > 1.0 - 1.0 / T else "interior"
 
 
-def _exploration(problem: Problem, gamma: float, delta: float) -> float:
-    """2 k beta_T sqrt(T * potential), the term both bounds share; it needs gamma < 1."""
-    if not 0.0 < gamma < 1.0 or not 0.0 < delta <= 1.0:
-        raise ValueError(f"the bound needs 0 < gamma < 1 and 0 < delta <= 1, got {gamma}, {delta}")
-    T, regularization = problem.known("horizon", "the regret bound"), lam(problem)
-    radius = domd_radius(problem, gamma=gamma, lam=regularization, eta=eta(problem), delta=delta)
-    potential = elliptical_potential(problem, gamma, regularization)
-    return 2.0 * problem.k_mu * beta(radius, T) * math.sqrt(T * potential)
-
-
-def regret_bound_drifting(problem: Problem, *, gamma: float | None = None, delta: float) -> float:
-    """2 k S + 2 k beta_T sqrt(T potential) + 4 k iota lam^{-1/2} P_T (1-gamma)^{-3/2}.
-
-    The last display of the proof of Theorem 2; holds with probability 1 - delta at scale 1.
-    """
-    T = problem.known("horizon", "the regret bound")
-    gamma = clip_discount(forgetting_drifting(problem), T) if gamma is None else gamma
-    k, P = problem.k_mu, path_length(problem, "the regret bound")
-    exploration = _exploration(problem, gamma, delta)
-    drift = 4.0 * k * iota(problem) * P / math.sqrt(lam(problem)) / (1.0 - gamma) ** 1.5
-    return 2.0 * k * problem.S + exploration + drift
-
-
-def regret_bound_piecewise(problem: Problem, *, gamma: float | None = None, delta: float) -> float:
-    """min over whole D >= 1 of R (Gamma D + 1) + 2 k beta_T sqrt(T potential)
-    + 8 S k iota lam^{-1/2} Gamma gamma^{D/2} (1-gamma)^{-3/2}.
-
-    The decomposition in the proof of Theorem 3. The sum of the two terms in D is convex, so its
-    whole-number minimum is next to the root of its derivative.
-    """
-    T, G = problem.known("horizon", "the regret bound"), problem.known("change_points", "the bound")
-    gamma = clip_discount(forgetting_piecewise(problem), T) if gamma is None else gamma
-    k, R = problem.k_mu, problem.family.R
-    exploration = _exploration(problem, gamma, delta)
-    tail = 8.0 * problem.S * k * iota(problem) / math.sqrt(lam(problem)) / (1.0 - gamma) ** 1.5
-    rate = -0.5 * math.log(gamma)
-    root = max(1.0, math.log(max(tail * rate / R, 1e-300)) / rate)
-    change = min(R * D + tail * math.exp(-rate * D) for D in (math.floor(root), math.ceil(root)))
-    return R + exploration + G * change
-
-
-def glb_omd_lam(problem: Problem) -> float:
+def glb_omd_lam(problem: Problem, *, sharp: bool = False) -> float:
     """lambda = max{14 d eta R^2, 6 eta R S k_mu / g} of GLB-OMD (Zhang et al. 2025)."""
-    M, step = problem.family.self_concordance, eta(problem)
+    M, step = concordance(problem, sharp=sharp), eta(problem, sharp=sharp)
     return max(
         14.0 * problem.dim * step * M**2,
         6.0 * step * M * problem.S * problem.k_mu / problem.family.g,

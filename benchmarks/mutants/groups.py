@@ -1,0 +1,36 @@
+"""Which tests judge which files, the quickest first: a mutant's tests end at the first failure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Group(NamedTuple):
+    """Files, relative to the package, and the arguments of pytest that judge them."""
+
+    files: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+CONSTANTS = ("tests/test_constants.py", "tests/test_theory.py")
+PROOF = ("tests/test_proof.py",)
+KERNELS = "tests/test_kernels.py"
+DOMD = ("tests/test_domd.py",)
+LINALG = ("tests/test_linalg.py",)
+
+GROUPS = {
+    "theory": (
+        Group(("theory/domd.py", "theory/bounds.py", "theory/piecewise.py"), CONSTANTS),
+        Group(("theory/ours.py", "theory/radius.py"), CONSTANTS),
+        Group(("theory/losses.py", "theory/replay.py", "theory/proof.py"), PROOF),
+        Group(("theory/verdict.py",), PROOF),
+    ),
+    "rivals": (Group(("theory/rivals.py",), ("tests/test_rivals.py",)),),
+    "kernels": (
+        Group(("core/linalg.py",), (*LINALG, KERNELS)),
+        Group(("core/projection.py",), (KERNELS,)),
+        Group(("core/links.py",), (KERNELS, *DOMD)),
+        Group(("core/domd.py",), (KERNELS, *DOMD)),
+        Group(("core/auto.py",), ("tests/test_mixture.py",)),
+    ),
+}

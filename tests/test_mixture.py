@@ -1,0 +1,247 @@
+"""AutoDOMD's kernels next to a slow twin, in few rounds: quick enough for every mutant."""
+
+import math
+
+import numpy as np
+import pytest
+
+from driftbandit import AutoDOMD, Bernoulli, Binomial, Gaussian, Problem
+from driftbandit.core import auto
+from driftbandit.core.layout import (
+    FLOOR,
+    GAIN,
+    KEPT,
+    POINTS,
+    ROUNDS,
+    STIFFNESS,
+    THETA,
+    WEIGHT,
+    G,
+)
+from test_auto import Twin
+
+pytestmark = pytest.mark.kernel
+
+
+def few(family, radius, dim=2, **options):
+    """Six learners, whose weights part within a few rounds."""
+    problem = Problem(dim=dim, family=family, radius=radius)
+    grid = {"discounts": [0.6, 0.96, 1.0], "regularizations": [0.5, 4.0]}
+    return AutoDOMD(problem=problem, **(grid | options))
+
+
+def agrees(memory, twin):
+    np.testing.assert_allclose(memory.thetas[0], twin.thetas, atol=1e-8)
+    kept = memory.kept[0, :, None, None]
+    np.testing.assert_allclose(kept * memory.Hs[0], twin.Hs, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(memory.Ps[0] / kept, np.linalg.inv(twin.Hs), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(memory.kept[0], twin.kept, rtol=1e-12)
+    np.testing.assert_allclose(memory.weights[0], twin.weights, atol=1e-9)
+    np.testing.assert_allclose(memory.gains[0], twin.gains[:, 0], rtol=1e-8)
+    np.testing.assert_allclose(memory.stiffness[0], twin.gains[:, 1], rtol=1e-8)
+    np.testing.assert_allclose(memory.rounds[0], twin.rounds, rtol=1e-12)
+    theta, V = twin.moments()
+    np.testing.assert_allclose(memory.theta[0], theta, atol=1e-9)
+    np.testing.assert_allclose(np.linalg.inv(memory.H[0]), V, rtol=1e-7, atol=1e-10)
+    assert memory.floor[0] == pytest.approx(1 / np.abs(V).sum(axis=1).max())
+
+
+def played(policy, rounds):
+    """A flip of the sign half way, in large rewards: somebody is renewed."""
+    twin, memory, rng = Twin(policy), policy.init(1), np.random.default_rng(11)
+    d, family, effective = policy.problem.dim, policy.problem.family, []
+    for t in range(rounds):
+        x = rng.standard_normal(d)
+        x /= np.linalg.norm(x)
+        z = (2.0 if t < rounds // 2 else -2.0) * x[0]
+        r = float(family.draw(z, rng.random()))
+        memory = policy.update(memory, x[None], np.array([r]))
+        twin.update(x, r)
+        effective.append(float(twin.weights @ twin.rounds))
+    return twin, memory, effective
+
+
+@pytest.mark.parametrize("radius", [0.5, 4.0])
+@pytest.mark.parametrize("family", [Binomial(4), Gaussian(0.1, 6.0)], ids=repr)
+def test_the_mixture_is_its_twin(family, radius):
+    policy = few(family, radius)
+    twin, memory, effective = played(policy, 30)
+    agrees(memory, twin)
+    np.testing.assert_allclose(memory.history[0, :30], effective, rtol=1e-8)
+    usual = 0.0
+    for t, rounds in enumerate(effective, start=1):
+        usual += (math.log(rounds) - usual) / min(t, 200.0)
+    assert memory.usual[0] == pytest.approx(usual)
+    assert twin.renewals > 0 or radius < 1.0 or isinstance(family, Binomial)
+
+
+def test_the_mixture_in_many_dimensions():
+    policy = few(Gaussian(0.1, 6.0), 0.3, dim=33, discounts=[0.6, 0.99], regularizations=[0.5])
+    twin, memory, _ = played(policy, 4)
+    agrees(memory, twin)
+    assert np.linalg.norm(memory.thetas[0, 0]) == pytest.approx(0.3)
+
+
+def test_ageing_the_mixture():
+    """Each learner forgets at its own pace, and is refilled when little is kept."""
+    policy = few(Gaussian(0.1, 6.0), 4.0)
+    twin, memory, _ = played(policy, 8)
+    memory = policy.forget(memory, 3)
+    for k, gamma in enumerate(twin.gamma):
+        kept = twin.kept[k] * gamma**3
+        twin.Hs[k], twin.kept[k] = gamma**3 * twin.Hs[k], kept
+        if kept <= 0.9:
+            twin.Hs[k] = twin.Hs[k] + (1 - kept) * twin.lam[k] * np.eye(2)
+            twin.kept[k] = 1.0
+    twin.rounds = twin.gamma**3 * twin.rounds
+    agrees(memory, twin)
+
+
+def test_the_leader_alone():
+    policy = few(Gaussian(0.1, 6.0), 4.0, pool="leader")
+    twin, memory, _ = played(policy, 12)
+    lead = int(np.argmax(twin.weights))
+    for now in (memory, policy.forget(memory, 0.5)):
+        np.testing.assert_allclose(now.theta[0], now.thetas[0, lead], atol=1e-12)
+        P = now.Ps[0, lead] / now.kept[0, lead]
+        np.testing.assert_allclose(np.linalg.inv(now.H[0]), P, rtol=1e-9)
+
+
+def test_the_mixture_refuses_what_domd_refuses():
+    policy = few(Bernoulli(), 2.0)
+    row = policy.fresh.copy()
+    assert not auto.learn(policy.recipe, row, np.array([0.6, 0.9]), 1.0, 1.0, None)
+    np.testing.assert_array_equal(row, policy.fresh)
+    a, b, x = row.copy(), row.copy(), np.array([0.6, 0.8])
+    assert auto.learn(policy.recipe, a, x, 1.0, 3.0, None)
+    auto.age(policy.recipe, b, 2, 2.0)
+    assert auto.learn(policy.recipe, b, x, 1.0, 1.0, None)
+    assert a[G] == 1.0
+    np.testing.assert_allclose(a[THETA:-POINTS], b[THETA:-POINTS], rtol=1e-6, atol=1e-9)
+
+
+def test_learning_reads_a_view_of_the_row():
+    policy = few(Gaussian(0.1, 6.0), 0.9)
+    _, memory, _ = played(policy, 5)
+    a, b = memory.rows[0].copy(), memory.rows[0].copy()
+    view = a[THETA : THETA + 2]
+    auto.learn(policy.recipe, b, view.copy(), 1.0, 1.0, None)
+    auto.learn(policy.recipe, a, view, 1.0, 1.0, None)
+    np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("rounds", [3, 128, 129, 130, 257, 300, 513])
+def test_a_history_thins_itself_out(rounds):
+    policy = AutoDOMD(problem=Problem(dim=1, radius=1.0), discounts=[0.9], regularizations=[1.0])
+    row, seen, usual = policy.fresh.copy(), [], 0.0
+    for t in range(1, rounds + 1):
+        auto.learn(policy.recipe, row, np.ones(1), 1.0, 1.0, None)
+        seen.append(0.9 * seen[-1] + 1.0 if seen else 1.0)
+        usual += (math.log(seen[-1]) - usual) / min(t, 200)
+    assert row[auto.usual_at(1)] == pytest.approx(usual, rel=1e-9)
+    stride = 2 ** max(0, math.ceil(math.log2(rounds / POINTS)))
+    kept = seen[stride - 1 :: stride]
+    np.testing.assert_allclose(row[-POINTS:][: len(kept)], kept)
+
+
+def state(policy, logs, seed=3):
+    """The arrays of learners with these log weights, all different."""
+    rng, row = np.random.default_rng(seed), policy.fresh.copy()
+    d, n = policy.problem.dim, len(logs)
+    numbers, thetas, Hs, Ps = auto.learners(row, d, n)
+    numbers[:] = rng.uniform(0.5, 1.5, numbers.shape)
+    numbers[WEIGHT] = logs
+    numbers[KEPT] = 0.91 + 0.01 * np.arange(n)
+    thetas[:] = rng.standard_normal(thetas.shape)
+    for H, P in zip(Hs, Ps):
+        X = rng.standard_normal((4, d))
+        H[:] = X.T @ X + np.eye(d)
+        P[:] = np.linalg.inv(H)
+    return row, numbers, thetas, Hs, Ps
+
+
+def test_who_is_renewed_and_from_what():
+    """Those with a longer memory than the leader's, more than 8 nats behind it."""
+    policy = few(Bernoulli(), 2.0)
+    gamma = np.tile([0.6, 0.96, 1.0], 2)
+    lam = np.repeat([0.5, 4.0], 3) / np.where(gamma < 1, math.sqrt(0.9), 1.0)
+    for logs, lead, late in (
+        ([-20.0, -1.0, -20.0, -20.0, -20.0, -9.5], 1, {2, 5}),
+        ([-20.0, -1.0, -9.0, -2.0, -20.0, -10.0], 1, {5}),  # 8 nats are not enough
+        ([-20.0, -30.0, -20.0, -20.0, -1.0, -9.5], 4, {2, 5}),
+    ):
+        _, numbers, thetas, Hs, Ps = state(policy, logs)
+        before, theta, others = numbers.copy(), thetas[lead].copy(), Hs.copy()
+        kept = numbers[KEPT, lead]
+        H = kept * Hs[lead] + (1 - kept) * lam[lead] * np.eye(2)
+        assert auto.renew(policy.recipe, numbers, thetas, Hs, Ps, np.empty(2)) == lead
+        for k in range(6):
+            if k in late:
+                extra = max(0.0, lam[k] - lam[lead])
+                np.testing.assert_allclose(thetas[k], theta)
+                np.testing.assert_allclose(Hs[k], H + extra * np.eye(2))
+                np.testing.assert_allclose(Ps[k], np.linalg.inv(Hs[k]))
+                assert numbers[WEIGHT, k] == -1.0 - 5.0
+                assert numbers[KEPT, k] == 1.0
+                same = [GAIN, STIFFNESS, ROUNDS]
+                np.testing.assert_array_equal(numbers[same, k], before[same, lead])
+            else:
+                np.testing.assert_array_equal(numbers[:, k], before[:, k])
+                np.testing.assert_array_equal(Hs[k], others[k])
+
+
+@pytest.mark.parametrize(("discounts", "lead"), [([0.5], 0), ([0.5, 1.0], 1)])
+def test_ageing_follows_the_first_of_equals(discounts, lead):
+    """Learners with the same discount have the same weight at first."""
+    policy = few(Bernoulli(), 2.0, discounts=discounts, pool="leader")
+    row, n = policy.fresh.copy(), 2 * len(discounts)
+    auto.age(policy.recipe, row, 2, 1.0)
+    P = auto.learners(row, 2, n)[3][lead]
+    np.testing.assert_allclose(row[THETA + 2 : THETA + 6].reshape(2, 2), np.linalg.inv(P))
+
+
+def test_the_leader_is_the_first_of_equals():
+    policy = few(Bernoulli(), 2.0)
+    _, numbers, thetas, Hs, Ps = state(policy, [-3.0, -1.0, -1.0, -2.0, -1.0, -4.0])
+    assert auto.renew(policy.recipe, numbers, thetas, Hs, Ps, np.empty(2)) == 1
+
+
+def test_weights_from_logarithms_of_any_size():
+    policy = few(Bernoulli(), 2.0, share=0.03)
+    for shift in (0.0, -5000.0, 5000.0):
+        logs = shift + np.array([-3.0, -1.0, -2.0, -7.0, -4.0, -4.5])
+        _, numbers, *_ = state(policy, logs)
+        auto.share(policy.recipe, numbers, 1)
+        weights = np.exp(logs - logs.max())
+        expected = 0.97 * weights / weights.sum() + 0.03 * policy.prior
+        np.testing.assert_allclose(numbers[WEIGHT], expected)
+
+
+def test_what_is_pooled():
+    """Everybody's theta, and the covariance of those with a thousandth of the weight or more."""
+    policy, weights = few(Bernoulli(), 2.0), [0.4, 1e-3, 0.3, 9e-4, 0.2971, 1e-3]
+    row, numbers, thetas, _, Ps = state(policy, weights)
+    auto.pool(policy.recipe, row, numbers, thetas, Ps, 0, np.empty(2))
+    theta = np.array(weights) @ thetas
+    V = sum(
+        w * (P / kept + np.outer(v - theta, v - theta))
+        for w, P, kept, v in zip(weights, Ps, numbers[KEPT], thetas)
+        if w >= 1e-3
+    )
+    np.testing.assert_allclose(row[THETA : THETA + 2], theta)
+    np.testing.assert_allclose(row[THETA + 2 : THETA + 6].reshape(2, 2), np.linalg.inv(V))
+    assert row[FLOOR] == pytest.approx(1 / np.abs(V).sum(axis=1).max())
+
+
+@pytest.mark.parametrize(
+    ("gamma", "rounds", "kept"),
+    [(0.9, 2, 1.0), (0.9999, 3, 0.9999**2), (0.9999, 256, 0.9999**255), (0.9999, 257, 1.0)],
+)
+def test_lambda_is_refilled_in_portions(gamma, rounds, kept):
+    """When a tenth is gone, and every 256 rounds."""
+    problem = Problem(dim=1, radius=1.0)
+    policy = AutoDOMD(problem=problem, discounts=[gamma], regularizations=[1.0])
+    row = policy.fresh.copy()
+    for _ in range(rounds):
+        auto.learn(policy.recipe, row, np.ones(1), 1.0, 1.0, None)
+    assert auto.learners(row, 1, 1)[0][KEPT, 0] == pytest.approx(kept, rel=1e-12)
