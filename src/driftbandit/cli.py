@@ -258,9 +258,15 @@ def _finals(store: Any) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     rows = []
     for policy in dict.fromkeys(line["policy"] for line in lines):
         found = [cells.get((policy, world)) for world in worlds]
-        shown = [f"{c['mean']:.0f} ± {c['deviation']:.0f}" if c else "" for c in found]
-        rows.append((policy, *shown))
+        rows.append((policy, *(_regret(line) for line in found)))
     return ("policy", *worlds), rows
+
+
+def _regret(line: dict[str, Any] | None) -> str:
+    if line is None:
+        return ""
+    spread = f" ± {line['deviation']:.0f}" if line["seeds"] > 1 else ""
+    return f"{line['mean']:.0f}{spread}"
 
 
 def _table(title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

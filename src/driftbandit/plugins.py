@@ -83,7 +83,7 @@ def _load_entry(entry: EntryPoint) -> Any:
 def home_of(name: str) -> Path:
     """The folder from which a loaded module was imported."""
     file = getattr(sys.modules.get(name), "__file__", None)
-    if file is None:
+    if file is None or not Path(file).is_file():
         raise ValueError(
             f"classes of {name} have no source file, so that no worker can import them: write them "
             'into a module, as my_module.py, and say plugins = ["my_module"]'
