@@ -3,8 +3,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench bench-roads bench-fleet bench-rivals bench-lab bench-worlds bench-peers bench-guard bench-proof mutants docs \
-  reproduce dist clean
+.PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-rivals bench-runtime \
+  bench-worlds bench-lab bench-peers bench-streams bench-guard bench-proof mutants docs dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -31,8 +31,15 @@ bench-roads: $(VENV)/.test    ## first use, real dimensions, every kind of call,
 bench-fleet: $(VENV)/.test    ## a learner-round in a batch next to C, a million learners
 	$(BIN)/python -m benchmarks.fleet
 
+bench-features: $(VENV)/.test   ## raw values to contexts
+	$(BIN)/python -m benchmarks.features
+
 bench-rivals: $(VENV)/.test   ## what the rivals cost, and how it grows
 	$(BIN)/python -m benchmarks.rivals
+
+bench-runtime: $(VENV)/.test  ## the time of a single learner alone on a core, as the paper reports it
+	$(BIN)/python -m benchmarks.runtime --csv docs/results/runtime.csv
+	$(BIN)/python -m benchmarks.readme
 
 bench-worlds: $(VENV)/.test   ## AutoDOMD in many worlds: runs what is missing, prints the ratios
 	$(BIN)/driftbandit reproduce
@@ -47,6 +54,9 @@ bench-peers: $(VENV)/.test   ## next to what people use today, each in an enviro
 	$(BIN)/python -m benchmarks.peers
 	$(BIN)/python -m benchmarks.readme
 
+bench-streams: $(VENV)/.test   ## real data: everybody tuned on the window before, fills docs/streams.md
+	$(BIN)/python -m benchmarks.streams
+
 bench-guard: $(VENV)/.test   ## fails when a speed ratio slips by more than 20 %
 	$(BIN)/python -m benchmarks.guard
 
@@ -59,11 +69,13 @@ mutants: $(VENV)/.test    ## whether the tests notice every small change to the 
 docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
 	$(BIN)/driftbandit reproduce
 	for study in regret-orders coverage sensitivity scaling-in-time unstated-choices \
-	  many-worlds ablation; do \
+	  same-tuning-budget scaling-in-dimension many-worlds ablation late-rewards; do \
 	  $(BIN)/driftbandit run $$study || exit 1; done
+	$(BIN)/driftbandit suite all
 	$(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
 	$(BIN)/python -m benchmarks.fleet --csv docs/results/fleet.csv
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.roads --csv docs/results/roads.csv
+	$(BIN)/python -m benchmarks.runtime --csv docs/results/runtime.csv
 	$(BIN)/python -m benchmarks.proof
 	$(BIN)/python -m benchmarks.readme results
 

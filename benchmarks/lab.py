@@ -36,13 +36,14 @@ def large_store(folder: Path, rows: int = 10_000_000, cells: int = 200) -> None:
     """A store of so many rows: 4 environments, 5 policies, 10 blocks of 10 seeds."""
     store, rng = Store(folder), np.random.default_rng(0)
     store.start({"study": "large"})
-    rounds = rows // cells // 10
+    rounds, stored = rows // cells // 10, []
     for k in range(cells):
         block, policy, world = k // 20, k % 5, k // 5 % 4
         seeds = tuple(range(10 * block, 10 * block + 10))
         names = f"world {world}", f"policy {policy}"
-        recipes = [json.dumps({"type": name}) for name in (*names, "swept")]
-        cell = Cell(*names, *recipes, seeds, rounds)
+        recipes = [json.dumps({"name": name}) for name in (*names, "swept")]
+        cell = Cell(*names, *recipes, seeds, rounds, "by hand")
+        stored.append(cell)
         regret = rng.random((10, rounds)).cumsum(axis=1).ravel()
         columns = ("reward", "choose_us", "update_us", "error", "ratio")
         frame = pl.DataFrame(
@@ -57,6 +58,7 @@ def large_store(folder: Path, rows: int = 10_000_000, cells: int = 200) -> None:
             }
         )
         store.add(cell, frame)
+    store.keep("", stored)
 
 
 def main() -> int:

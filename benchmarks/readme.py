@@ -1,7 +1,8 @@
 """Put stored results into the documents: `make docs`.
 
 With the folder of all results as argument it first collects what the documents quote into
-docs/results; without it, it only fills the tables that `<!-- table: name -->` announces.
+docs/results; without it, it only fills the tables that `<!-- table: name -->` announces and the
+numbers in sentences that `<!-- say: name -->` does.
 """
 
 from __future__ import annotations
@@ -11,32 +12,70 @@ import json
 import re
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
-from benchmarks import worlds
+from benchmarks import claims, streams_figure, worlds
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
 STUDIES = (
     *("paper-figure", "regret-orders", "coverage", "sensitivity"),
     *("scaling-in-time", "unstated-choices", "many-worlds", "ablation"),
+    *("same-tuning-budget", "scaling-in-dimension", "late-rewards"),
 )
-PAGES = (
-    *("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md"),
-    "docs/theory.md",
-)
+MISSING = "(not stored yet)"  # what a table or a sentence says until its study was run
+# Ours; the best rival in drift and in flips; the one that needs no knowledge of the world.
+MESSAGE = ("AutoDOMD", "DOMD-GLB", "SCB-WeightUCB", "SW-GLUCB", "MASTER + GLM-UCB")
+PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
+PAGES += ("docs/leaderboard.md", "docs/theory.md")
 
 
 def collect(results: Path) -> None:
     """Final numbers of every study that was run, and the figure of the comparison."""
     from driftbandit.lab import Store, finals, fit_orders
     from driftbandit.lab.orders import orders_table
+    from driftbandit.lab.summary import curves
 
     for name in STUDIES:
         finals(Store(results / name)).write_csv(RESULTS / f"{name}.csv", float_precision=4)
-    shutil.copy(results / "paper-figure" / "report" / "regret.png", RESULTS / "paper-figure.png")
+    worlds.collect(results)
+    draw_message(results / "paper-figure")
+    shutil.copy(results / "suite-1" / "suite-1.json", RESULTS)
     orders = orders_table(fit_orders(Store(results / "regret-orders")))
     (RESULTS / "regret-orders.md").write_text(orders)
+    quarters(curves(Store(results / "paper-figure"), 10_000)).write_csv(
+        RESULTS / "paper-quarters.csv", float_precision=4
+    )
+
+
+def quarters(curves):
+    """Which share of its final mean regret a policy had in each quarter of the horizon."""
+    import polars as pl
+
+    pair = "environment", "policy"
+    share = pl.col("round") / pl.col("round").max().over(pair)
+    regret = pl.col("regret") / pl.col("regret").last().over(pair)
+    return (
+        curves.sort(*pair, "round")
+        .with_columns(regret, quarter=(4 * share).ceil().cast(pl.Int64))
+        .group_by(*pair, "quarter", maintain_order=True)
+        .agg(pl.col("regret").last())
+        .with_columns(pl.col("regret").diff().over(pair).fill_null(pl.col("regret")))
+        .pivot("quarter", index=pair, values="regret")
+        .rename(dict(zip("1234", claims.QUARTERS)))
+    )
+
+
+def draw_message(folder: Path) -> None:
+    """The figure of the comparison with a few policies in colour and the others grey."""
+    from driftbandit.lab import Store
+    from driftbandit.lab.figures import draw_regret
+    from driftbandit.lab.summary import curves
+
+    with tempfile.TemporaryDirectory() as target:
+        drawn = draw_regret(curves(Store(folder)), Path(target), focus=MESSAGE)
+        shutil.copy(drawn["png"], RESULTS / "paper-figure.png")
 
 
 def lines_of(name: str) -> list[dict[str, str]]:
@@ -71,7 +110,19 @@ def mean(line: dict[str, str]) -> str:
 
 
 def covered(line: dict[str, str]) -> str:
-    return f"{100 * float(line['coverage']):.0f} %" if line["coverage"] else ""
+    return f"{100 * float(line['coverage']):.1f} %" if line["coverage"] else ""
+
+
+def pace(line: dict[str, str]) -> str:
+    """Cost of a late round."""
+    return f"{float(line['late_us']):.1f}"
+
+
+def alone(line: dict[str, str]) -> str:
+    """Cost of a round of one learner alone on a core."""
+    mean, deviation = float(line["mean_us"]), float(line["deviation_us"])
+    digits = 1 if mean < 100 else 0
+    return f"{mean:.{digits}f} ± {deviation:.{digits}f}"
 
 
 def figures(name: str) -> str:
@@ -142,6 +193,33 @@ def peer_installs() -> str:
     return markdown([head, *(list(line.values()) for line in lines_of("peers-install"))])
 
 
+def leaderboard() -> str:
+    """Scores of every policy on suite-1, with what each must know beforehand."""
+    from driftbandit.lab import cards
+    from driftbandit.policies.catalogue import CATALOGUE
+
+    card = cards.read_card(RESULTS / "suite-1.json")
+    needs = {entry.policy.__name__: entry.needs for entry in CATALOGUE}
+    head, *rows = cards.score_rows(card)
+    table = [["", *head, "must know beforehand"]]
+    for place, (name, *shown) in enumerate(rows, start=1):
+        kind = next(iter(card["policies"][name].values()))["recipe"]["type"]
+        table.append([str(place) if shown[0] != cards.MISSING else "", name, *shown, needs[kind]])
+    return markdown(table)
+
+
+def suite_worlds() -> str:
+    """The worlds of suite-1, numbered, and every policy's share of the reference in them."""
+    from driftbandit.lab import cards
+
+    card = cards.read_card(RESULTS / "suite-1.json")
+    numbered = [
+        f"{k}. {world}, playing at random: {facts['reference']:.0f}"
+        for k, (world, facts) in enumerate(card["worlds"].items(), start=1)
+    ]
+    return "\n".join([*numbered, "", markdown([list(row) for row in cards.world_rows(card)])])
+
+
 def proof() -> str:
     """Both sides of every inequality, in the last round and where they are closest."""
     head = ["world", "in the paper", "what", "left, at T", "right", "left, tightest", "right"]
@@ -155,8 +233,11 @@ def proof() -> str:
 
 TABLES = {
     "proof": proof,
+    "leaderboard": leaderboard,
+    "suite": suite_worlds,
     "auto": worlds.summary_table,
     "worlds": worlds.worlds_table,
+    "together": worlds.together_table,
     "ablation": worlds.ablation_table,
     "reproduce": lambda: grid("paper-figure", regret, cost=True),
     "bench": lambda: figures("bench"),
@@ -167,23 +248,43 @@ TABLES = {
     "settings": peer_settings,
     "ratios": peer_ratios,
     "installs": peer_installs,
+    "streams": streams_figure.table,
+    "stream_settings": streams_figure.settings,
+    "late": lambda: grid("late-rewards", regret),
     "orders": lambda: (RESULTS / "regret-orders.md").read_text().rstrip(),
     "coverage": lambda: grid("coverage", covered),
     "sensitivity": lambda: grid("sensitivity", mean),
     "choices": lambda: grid("unstated-choices", regret),
+    "readings": lambda: markdown(claims.readings_table()),
+    "spread": lambda: markdown(claims.spread_table()),
+    "budget": lambda: grid("same-tuning-budget", regret),
+    "dimension": lambda: grid("scaling-in-dimension", pace),
+    "runtime": lambda: grid("runtime", alone),
     "time": lambda: grid(
         "scaling-in-time", lambda line: f"{int(float(line['bytes'])):,} B", cost=True
     ),
 }
 
 
+def stored(made) -> str:
+    """What was made of stored results, where there are any."""
+    try:
+        return made()
+    except FileNotFoundError:
+        return MISSING
+
+
 def filled(text: str) -> str:
-    """A page with its tables made anew."""
+    """A page with its tables, and the numbers in its sentences, made anew."""
 
     def table(match: re.Match[str]) -> str:
-        return f"<!-- table: {match[1]} -->\n{TABLES[match[1]]()}\n<!-- end -->"
+        return f"<!-- table: {match[1]} -->\n{stored(TABLES[match[1]])}\n<!-- end -->"
 
-    return re.sub(r"<!-- table: (\w+) -->\n.*?<!-- end -->", table, text, flags=re.S)
+    def say(match: re.Match[str]) -> str:
+        return f"<!-- say: {match[1]} -->{stored(claims.SAYS[match[1]])}<!-- end -->"
+
+    text = re.sub(r"<!-- table: (\w+) -->\n.*?<!-- end -->", table, text, flags=re.S)
+    return re.sub(r"<!-- say: (\w+) -->.*?<!-- end -->", say, text, flags=re.S)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""How AutoDOMD compares in many worlds, as ratios: `make bench-worlds`.
+"""How AutoDOMD compares in many worlds, as ratios on common seeds: `make bench-worlds`.
 
-Reads the stored results of the studies many-worlds, paper-figure and ablation; running a study
-again runs only what is missing.
+Seeds 1000 to 2100 designed AutoDOMD and seeds 0 to 19 chose `best fixed` in each world; many-worlds
+judges on seeds from 5000 on, ablation on seeds from 8000 on, the paper's figure on seeds 0 to 19.
 """
 
 from __future__ import annotations
@@ -9,21 +9,23 @@ from __future__ import annotations
 import csv
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 AUTO, FIXED, THEORY = "AutoDOMD", "best fixed", "DOMD-GLB"
 NO_RIVAL = {AUTO, FIXED, THEORY, "DOMD-GLB (practical)", "Uniform", "Oracle", "Greedy"}
-Regrets = dict[str, dict[str, dict[str, str]]]  # environment, policy, line of the results
+Runs = dict[str, dict[str, dict[int, float]]]  # final regret by world, policy and seed
+Line = dict[str, Any]
+Regrets = dict[str, dict[str, dict[str, str]]]  # environment, policy, line of the stored results
 
 
 def regrets(name: str) -> Regrets:
     """The lines of a study's final results."""
     found: Regrets = {}
-    with (RESULTS / f"{name}.csv").open() as file:
-        for line in csv.DictReader(file):
-            found.setdefault(line["environment"], {})[line["policy"]] = line
+    for line in stored(name):
+        found.setdefault(line["environment"], {})[line["policy"]] = line
     return found
 
 
@@ -31,53 +33,153 @@ def mean(lines: dict[str, dict[str, str]], policy: str) -> float:
     return float(lines[policy]["mean"])
 
 
-def rivals(lines: dict[str, dict[str, str]]) -> dict[str, float]:
-    return {policy: mean(lines, policy) for policy in lines if policy not in NO_RIVAL}
+def collect(results: Path) -> None:
+    """From the stores of the studies to what the documents quote."""
+    from driftbandit.lab import Store, final_regrets
+    from driftbandit.lab.aggregate import aggregates, normalised_runs
+    from driftbandit.lab.summary import chosen
+
+    store = Store(results / "many-worlds")
+    worlds, panels = (runs_of(Store(results / name)) for name in ("many-worlds", "paper-figure"))
+    settings = chosen(store)
+    lines = [world_line(w, runs, settings.get((w, FIXED), "")) for w, runs in worlds.items()]
+    write("worlds", lines)
+    write("auto", figures(worlds, panels))
+    together = normalised_runs(final_regrets(store), THEORY)
+    if together:
+        aggregates(together).write_csv(RESULTS / "together.csv", float_precision=4)
 
 
-def ratios(worlds: Regrets, to: str) -> np.ndarray:
-    return np.array([mean(lines, AUTO) / mean(lines, to) for lines in worlds.values()])
+def runs_of(store: Any) -> Runs:
+    from driftbandit.lab import final_regrets
+
+    found: Runs = {}
+    for world, policy, seed, regret in final_regrets(store).iter_rows():
+        found.setdefault(world, {}).setdefault(policy, {})[seed] = regret
+    return found
 
 
-def geometric(values: np.ndarray) -> float:
-    return float(np.exp(np.log(values).mean()))
+def pairs(runs: dict[str, dict[int, float]], policy: str) -> np.ndarray:
+    """(1, seeds, 2): regrets of AutoDOMD and of another policy on the seeds that both have."""
+    mine, other = runs[AUTO], runs[policy]
+    return np.array([[(mine[s], other[s]) for s in sorted(mine) if s in other]])
 
 
-def figures() -> list[tuple[str, float, float]]:
-    """What, measured, at most."""
-    worlds = regrets("many-worlds")
-    fixed, theory = ratios(worlds, FIXED), ratios(worlds, THEORY)
-    panels = {
-        world: mean(lines, AUTO) / min(rivals(lines).values())
-        for world, lines in regrets("paper-figure").items()
+def ratio(stack: np.ndarray) -> tuple[float, float, float]:
+    """Geometric mean over worlds of the ratio of means, with its 95 % interval."""
+    from driftbandit.lab.statistics import geometric_mean_of_ratios, stratified_interval
+
+    low, high = stratified_interval(geometric_mean_of_ratios, stack)
+    return geometric_mean_of_ratios(stack), float(low), float(high)
+
+
+def best_rival(runs: dict[str, dict[int, float]]) -> str:
+    """The rival with the least regret, each compared to AutoDOMD on common seeds."""
+    rivals = [policy for policy in runs if policy not in NO_RIVAL]
+    return max(rivals, key=lambda policy: advantage(pairs(runs, policy)[0]))
+
+
+def advantage(both: np.ndarray) -> float:
+    mine, other = both.mean(axis=0)
+    return float(mine / other)
+
+
+def world_line(world: str, runs: dict[str, dict[int, float]], setting: str) -> Line:
+    mine = np.array(list(runs[AUTO].values()))
+    rival = best_rival(runs)
+    against = pairs(runs, rival)
+    return {
+        "world": world,
+        "seeds": len(mine),
+        "auto": mine.mean(),
+        "deviation": mine.std(ddof=1) if len(mine) > 1 else "",
+        "fixed": np.mean(list(runs[FIXED].values())),
+        **named("ratio", ratio(pairs(runs, FIXED))),
+        "chosen": setting,
+        "theory": np.mean(list(runs[THEORY].values())),
+        "rival": rival,
+        "rival_seeds": against.shape[1],
+        "rival_regret": against[0, :, 1].mean(),
+        **named("rival_ratio", ratio(against)),
     }
-    return [
-        ("AutoDOMD / best fixed in hindsight, geometric mean", geometric(fixed), 1.1),
-        ("AutoDOMD / best fixed in hindsight, worst world", fixed.max(), 1.75),
-        ("AutoDOMD / theory-tuned DOMD, geometric mean", geometric(theory), 0.5),
-        ("AutoDOMD / theory-tuned DOMD, worst world", theory.max(), 1.1),
-        *((f"AutoDOMD / best rival, {world}", ratio, 1.0) for world, ratio in panels.items()),
-    ]
+
+
+def named(name: str, found: tuple[float, float, float]) -> Line:
+    return dict(zip((name, f"{name}_low", f"{name}_high"), found))
+
+
+def figures(worlds: Runs, panels: Runs) -> list[Line]:
+    """What, measured with its interval, at most."""
+    found = []
+    for name, policy, least, worst in (
+        ("the best fixed setting", FIXED, 1.1, 1.75),
+        ("theory-tuned DOMD", THEORY, 0.5, 1.1),
+    ):
+        stack = [pairs(runs, policy) for runs in worlds.values()]
+        single = max((ratio(one) for one in stack), key=lambda found: found[0])
+        together = ratio(np.concatenate(stack))
+        found.append((f"AutoDOMD / {name}, geometric mean", together, least))
+        found.append((f"AutoDOMD / {name}, worst world", single, worst))
+    for world, runs in panels.items():
+        found.append((f"AutoDOMD / best rival, {world}", ratio(pairs(runs, best_rival(runs))), 1.0))
+    return [{"figure": n, **named("ratio", r), "at most": f"{bound:g}"} for n, r, bound in found]
+
+
+def write(name: str, lines: list[Line]) -> None:
+    with (RESULTS / f"{name}.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(lines[0]))
+        writer.writeheader()
+        for line in lines:
+            rounded = {k: f"{v:.4f}" if isinstance(v, float) else v for k, v in line.items()}
+            writer.writerow(rounded)
+
+
+def stored(name: str) -> list[dict[str, str]]:
+    with (RESULTS / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def interval(line: dict[str, str], name: str) -> str:
+    """Measured [low, high]; an old result may have no interval, or not be on common seeds."""
+    if not line[name]:
+        return ""
+    known = line[f"{name}_low"] and f" [{float(line[f'{name}_low']):.2f}, "
+    return f"{float(line[name]):.2f}" + (known and f"{known}{float(line[f'{name}_high']):.2f}]")
 
 
 def summary_table() -> str:
-    rows = ["| figure | measured | at most |", "|---|---|---|"]
-    rows += [f"| {name} | {value:.2f} | {bound:g} |" for name, value, bound in figures()]
+    rows = ["| figure | measured [95 %] | at most |", "|---|---|---|"]
+    rows += [f"| {x['figure']} | {interval(x, 'ratio')} | {x['at most']} |" for x in stored("auto")]
     return "\n".join(rows)
 
 
 def worlds_table() -> str:
     """World by world."""
-    head = f"| world | {AUTO} | {FIXED} in hindsight | ratio | theory-tuned DOMD | best rival |"
-    rows = [head, "|---" * 6 + "|"]
-    for world, lines in regrets("many-worlds").items():
-        best = min(rivals(lines), key=lambda policy: rivals(lines)[policy])
-        auto, fixed = mean(lines, AUTO), mean(lines, FIXED)
-        spread = float(lines[AUTO]["deviation"])
+    head = "| world | seeds | AutoDOMD | best fixed | AutoDOMD / best fixed [95 %] | its setting "
+    rows = [head + "| theory-tuned DOMD | best rival | seeds | AutoDOMD / best rival [95 %] |"]
+    rows.append("|---" * 10 + "|")
+    for x in stored("worlds"):
+        cells = [x["world"], x["seeds"], f"{float(x['auto']):.0f} ± {float(x['deviation']):.0f}"]
+        cells += [f"{float(x['fixed']):.0f}", interval(x, "ratio"), x["chosen"]]
+        cells += [f"{float(x['theory']):.0f}", f"{float(x['rival_regret']):.0f} ({x['rival']})"]
         rows.append(
-            f"| {world} | {auto:.0f} ± {spread:.0f} | {fixed:.0f} | {auto / fixed:.2f} "
-            f"| {mean(lines, THEORY):.0f} | {rivals(lines)[best]:.0f} ({best}) |"
+            "| " + " | ".join([*cells, x["rival_seeds"], interval(x, "rival_ratio")]) + " |"
         )
+    return "\n".join(rows)
+
+
+def together_table() -> str:
+    """Over all worlds: interquartile mean and optimality gap of normalised regret."""
+    rows = [
+        "| policy | seeds | interquartile mean [95 %] | optimality gap [95 %] |",
+        "|---" * 4 + "|",
+    ]
+    for x in stored("together"):
+        middle, gap = (
+            f"{float(x[k]):.3f} [{float(x[f'{k}_low']):.3f}, {float(x[f'{k}_high']):.3f}]"
+            for k in ("iqm", "gap")
+        )
+        rows.append(f"| {x['policy']} | {x['seeds']} | {middle} | {gap} |")
     return "\n".join(rows)
 
 
@@ -87,9 +189,10 @@ def ablation_table() -> str:
     variants = [p for p in next(iter(worlds.values())) if p != AUTO]
     rows = ["| changed | geometric mean | best world | worst world |", "|---|---|---|---|"]
     for variant in variants:
-        r = 1.0 / ratios(worlds, variant)
+        r = np.array([mean(lines, variant) / mean(lines, AUTO) for lines in worlds.values()])
         worst = list(worlds)[int(r.argmax())]
-        rows.append(f"| {variant} | {geometric(r):.2f} | {r.min():.2f} | {r.max():.2f} ({worst}) |")
+        middle = np.exp(np.log(r).mean())
+        rows.append(f"| {variant} | {middle:.2f} | {r.min():.2f} | {r.max():.2f} ({worst}) |")
     return "\n".join(rows)
 
 
@@ -113,7 +216,7 @@ def draw_memory() -> None:
 
 if __name__ == "__main__":
     draw_memory()
-    print(worlds_table(), summary_table(), sep="\n\n")
-    late = [name for name, value, bound in figures() if value > bound]
+    print(worlds_table(), together_table(), summary_table(), sep="\n\n")
+    late = [x["figure"] for x in stored("auto") if float(x["ratio"]) > float(x["at most"])]
     if late:
         sys.exit(f"not reached: {', '.join(late)}")

@@ -430,13 +430,18 @@ class SelfConcordant(Likelihood):
 
 @dataclass(kw_only=True)
 class NaiveGLMUCB(Likelihood):
-    """Regularised GLM-UCB (II.2.2)."""
+    """Regularised GLM-UCB (II.2.2); with a horizon, the radius of MASTER's base (II.2.3)."""
+
+    horizon: int | None = None
 
     def clock(self) -> int:
         """Rounds that the estimate has seen."""
         return self.t - 1
 
     def coefficient(self) -> float:
+        if self.horizon is not None:
+            noise = sqrt(self.dim * log(self.c * self.horizon / (self.lam * self.delta)))
+            return 8 * self.k / self.c * (noise + self.c * sqrt(self.lam) * self.S)
         noise = self.subgaussian(ratio=self.clock() / self.lam)
         return self.k / self.c * (self.c * sqrt(self.lam) * self.S + noise)
 
@@ -462,7 +467,8 @@ class Instance(NamedTuple):
 
 @dataclass(kw_only=True)
 class NaiveMASTER(Naive):
-    """MASTER (II.4) over fresh copies of `base()`, GLM-UCB unless given; gains are r / R."""
+    """MASTER (II.4) over fresh copies of `base()`, GLM-UCB with its own paper's radius unless
+    given; gains are r / R."""
 
     horizon: int
     coins: Callable[[int, int], float]
@@ -492,7 +498,7 @@ class NaiveMASTER(Naive):
         """A base without data."""
         if self.base is not None:
             return self.base()
-        names = ["dim", "link", "S", "lam", "delta", "scale"]
+        names = ["dim", "link", "S", "lam", "delta", "scale", "horizon"]
         return NaiveGLMUCB(**{name: getattr(self, name) for name in names})
 
     def active(self) -> Naive:
@@ -790,10 +796,10 @@ class NaiveLinUCB(Weighted):
 
 @dataclass(kw_only=True)
 class NaiveDLinUCB(Discounted, NaiveLinUCB):
-    """D-LinUCB (III.5a), with the sandwich V^-1 Vt V^-1."""
+    """D-LinUCB (III.5a, corrected in I.5: t - 1 weights), with the sandwich V^-1 Vt V^-1."""
 
     def total(self) -> float:
-        return geometric(self.gamma**2, self.t)
+        return geometric(self.gamma**2, self.t - 1)
 
     def covariance(self):
         Vinv = np.linalg.inv(self.design())

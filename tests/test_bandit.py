@@ -1,6 +1,7 @@
 """What applications hold: input, files, threads."""
 
 import copy
+import math
 import threading
 
 import numpy as np
@@ -249,9 +250,8 @@ def test_intervals_cover_in_a_world_that_stands_still(family, radius):
     world = Stationary(horizon=1500, dim=3, radius=radius, family=family)
     policy = DOMD(problem=world.problem, half_life=300)
     memory, covered = policy.init(30), []
-    for t, (arms, theta, luck) in enumerate(
-        zip(*(np.concatenate(c) for c in zip(*world.blocks(range(30), 500))))
-    ):
+    (block,) = world.blocks(range(30), world.horizon)
+    for t, (arms, theta, luck) in enumerate(zip(block.arms, block.theta, block.luck)):
         x = arms[np.arange(30), policy.choose(memory, arms)]
         if t > 500 and t % 50 == 0:
             deviation = policy.deviation(memory, arms)
@@ -273,3 +273,35 @@ def test_linear_rivals_predict_on_the_scale_of_rewards():
 def test_a_rival_without_a_deviation_refuses_a_level():
     with pytest.raises(ValueError, match="no deviation"):
         Bandit(LinUCB.from_theory(Problem(dim=3, radius=1.0))).predict(ARMS, level=0.9)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[0.1, 0.2], [0.3]],
+        [[0.1], [0.2, 0.3, 0.4]],  # as many numbers as two rows of two
+        [[0.1, "0.2"]],
+        [[0.1, None]],
+        [[0.1, 1j]],
+        [[0.1, [0.2]]],
+        [{0.1: 1.0, 0.2: 1.0}],
+        [{0.1, 0.2}],
+        [b"\0\1"],
+        ["01"],
+        [[0.1, 10**400]],
+        [[0.1, math.nan]],
+        [],
+        [[]],
+    ],
+    ids=str,
+)
+def test_lists_that_are_no_arms_are_refused(rows):
+    with pytest.raises(ValueError, match=r"real numbers|NaN"):
+        Bandit(DOMD(problem=Problem(dim=2))).choose(rows)
+
+
+def test_lists_of_any_numbers_are_arms():
+    bandit = Bandit(DOMD(problem=Problem(dim=2)))
+    bandit.update([0, 1], 1)
+    for rows in ([[1, 0], [False, True]], [(0.5, 0.0), [0.0, 0.5]], [[0.1, 0], np.array([0, 0.2])]):
+        assert bandit.choose(rows) == bandit.choose(np.array(rows, dtype=float))

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driftbandit import DOMD, Circle, FixedArms, GivenArms, simulate
+import tiny
+from driftbandit import DOMD, Circle, FixedArms, GivenArms, Stream, simulate
 
 ROOT = Path(__file__).parent.parent
 
@@ -57,10 +58,11 @@ def test_every_stored_figure_is_one_of_the_guards(benchmark):
 @pytest.mark.parametrize("world", [Circle(horizon=40), Circle(horizon=40, arms=FixedArms(4))])
 def test_a_stream_comes_back_as_it_was_drawn(benchmark, tmp_path, world):
     path = benchmark("peers.worlds").stream(tmp_path, world, seed=3)
-    stream, block = benchmark("peers.streams").load(path), next(world.blocks((3,), 40))
+    stream, (block,) = benchmark("peers.streams").load(path), world.blocks((3,), 40)
     np.testing.assert_array_equal(stream.arms, block.arms[:, 0])
-    np.testing.assert_array_equal(stream.theta, block.theta[:, 0])
-    np.testing.assert_array_equal(stream.luck, block.luck[:, 0])
+    means = world.family.mu(np.einsum("tnd,td->tn", stream.arms, block.theta[:, 0]))
+    np.testing.assert_allclose(stream.regret, means.max(axis=1, keepdims=True) - means, atol=1e-12)
+    np.testing.assert_array_equal(stream.rewards, block.luck > 1.0 - means)
     assert stream.radius == world.radius
     assert len(stream.first(7).arms) == 7
     assert not list(tmp_path.glob("*.tmp*"))
@@ -97,3 +99,57 @@ def test_the_registry_names_adapters_and_small_grids(benchmark):
         assert not set(contender.tune) & set(contender.judge)
     labels = [contender.label for contender in registry.CONTENDERS]
     assert len(set(labels)) == len(labels)
+
+
+def test_settings_for_a_stream_are_chosen_before_the_window_that_counts(
+    benchmark, tmp_path, monkeypatch
+):
+    tiny.write(tmp_path)
+    monkeypatch.setenv("DRIFTBANDIT_DATA", str(tmp_path))
+    worlds = benchmark("peers.worlds")
+    monkeypatch.setattr(worlds, "PRACTICE", 45)
+    world = Stream(data="weather", start=600, horizon=90, order="shuffled")
+    room = worlds.practice(world)
+    assert (room.start, room.horizon, room.window, room.order) == (550, 45, 50, "shuffled")
+    assert worlds.practice(Circle()) == Circle()
+    stream = benchmark("peers.streams").load(worlds.stream(tmp_path, room, 3))
+    rounds = room.rounds.rewards[room.played(3)]
+    np.testing.assert_array_equal(stream.rewards, rounds)
+    np.testing.assert_array_equal(stream.regret, 1.0 - rounds)  # one class is true
+    assert benchmark("peers.play").task(stream, 0).radius is None
+
+
+def test_everybody_on_real_streams_has_the_same_small_budget(benchmark):
+    contenders = benchmark("streams").CONTENDERS
+    assert max(len(contender.grid) for contender in contenders) == 8
+    assert len({contender.label for contender in contenders}) == len(contenders)
+    ours = benchmark("peers.ours").LEARNERS
+    task = benchmark("peers.learner").Task(4, 3, None, 1.0, 0, 100)
+    for contender in contenders:
+        assert contender.judge == (0, 1, 2, 3, 4)[: len(contender.judge)]  # pairs with AutoDOMD
+        assert not set(contender.tune) & set(contender.judge)
+        if contender.peer.name == "ours":
+            for setting in contender.grid:
+                assert 0 <= ours[contender.learner](task, **setting).choose(np.eye(4)[:3]) < 3
+
+
+def test_the_page_of_real_streams_is_made_from_its_results(benchmark, tmp_path):
+    """On made-up results, and on the stored ones if they are there."""
+    figure, rows = benchmark("streams_figure"), ["contender,stream,order,mean,half,difference"]
+    rows[0] += ",difference_half,setting"
+    for stream in ("elec2", "bike"):
+        for order in ("time", "shuffled"):
+            rows.append(f"{figure.HERO},{stream},{order},70.12,0.5,0,0,{{}}")
+            rows.append(f'river,{stream},{order},72.0,0.5,1.88,0.9,"{{""width"": 0.3}}"')
+    (tmp_path / "real-streams.csv").write_text("\n".join(rows) + "\n")
+    table = figure.table(tmp_path)
+    assert f"| {figure.HERO} | 70.1 ± 0.5 |" in table
+    assert "| river | **72.0 ± 0.5** |" in table
+    assert "| river | width 0.3 |" in figure.settings(tmp_path)
+    figure.draw(tmp_path)
+    assert (tmp_path / "real-streams.png").stat().st_size > 5000
+    text = (ROOT / "docs" / "streams.md").read_text()
+    assert benchmark("readme").TABLES["late"]() in text
+    if (figure.RESULTS / "real-streams.csv").exists():
+        assert figure.table() in text
+        assert figure.settings() in text

@@ -1,5 +1,6 @@
 """Studies: validated, run anywhere, resumed, and the same to the last bit."""
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from driftbandit import DOMD, simulate
 from driftbandit.lab import (
     Engine,
     Store,
+    changed,
     execute,
     fit_orders,
     load_results,
@@ -58,7 +60,7 @@ def settled(folder):
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study with spaces")
-    assert execute(STUDY, SMALL, Store(folder), Engine(workers=2, block=2)) == 18
+    assert execute(STUDY, SMALL, Store(folder), Engine(workers=2, block=2)) == (18, 0)
     return folder
 
 
@@ -77,7 +79,7 @@ def test_duckdb_reads_the_folder_as_it_is(stored):
 
 def test_a_second_run_has_nothing_to_do(stored):
     before = settled(stored)
-    assert execute(STUDY, SMALL, Store(stored), Engine(block=2)) == 0
+    assert execute(STUDY, SMALL, Store(stored), Engine(block=2)) == (0, 18)
     assert settled(stored).equals(before)
 
 
@@ -88,20 +90,131 @@ def test_engine_workers_and_blocks_change_no_bit(stored, tmp_path):
     assert settled(tmp_path / "dask").equals(settled(stored))
 
 
-def test_a_lost_cell_is_run_again_and_half_files_do_not_count(stored, tmp_path):
+def test_lost_and_damaged_cells_are_run_again_and_half_files_do_not_count(stored, tmp_path):
     folder = tmp_path / "copy"
     execute(STUDY, SMALL, Store(folder), Engine(workers=1))
     whole = settled(folder)
     victim = sorted((folder / "cells").glob("*.parquet"))[0]
     (folder / "cells" / f".{victim.stem}.x.part").write_bytes(victim.read_bytes()[:100])
     victim.unlink()
-    assert execute(STUDY, SMALL, Store(folder), Engine(workers=1)) == 1
+    hurt = sorted((folder / "cells").glob("*.parquet"))[0]
+    hurt.write_bytes(hurt.read_bytes()[:-1])
+    with pytest.warns(UserWarning, match=f"{hurt.name} is damaged"):
+        assert execute(STUDY, SMALL, Store(folder), Engine(workers=1)) == (2, 4)
     assert settled(folder).equals(whole)
+
+
+def by_hand(store, text, block=5):
+    """What `execute` does, in this process."""
+    cells = cells_of(parse_study(text, "x"), block)
+    store.keep(text, cells)
+    for cell in cells:
+        if not store.has(cell):
+            store.add(cell, run_cell(cell))
+    return cells
+
+
+QUICK = """
+name = "quick"
+horizon = 20
+seeds = 5
+points = 5
+[[environments]]
+type = "Circle"
+[[policies]]
+type = "Uniform"
+[[policies]]
+type = "Oracle"
+"""
+
+
+def test_the_current_study_is_what_is_loaded(tmp_path):
+    store = Store(tmp_path)
+    for text in (
+        QUICK.replace("= 20", "= 30"),
+        QUICK.replace("seeds = 5", "seeds = 7"),
+        QUICK.replace("points = 5", "points = 4"),
+        QUICK.replace('"Uniform"', '"Uniform"\nlabel = "chance"'),
+        QUICK,
+    ):
+        by_hand(store, text)
+        frame = load_results(tmp_path)
+        study = parse_study(text, "x")
+        assert frame.height == 2 * study.seeds * study.points
+        assert frame.select(KEYS).is_duplicated().sum() == 0
+        assert frame["round"].max() == study.horizon
+        assert frame["seed"].max() == study.seeds - 1
+    assert frame["policy"].unique().sort().to_list() == ["Oracle", "Uniform"]
+    assert [c["policy_label"] for c in store.descriptions()] == ["Uniform", "Oracle"]
+    everything = load_results(tmp_path, everything=True)
+    assert everything.height == 2 * (5 * 5 + 7 * 5 + 5 * 4) + 5 * 5  # seeds 0 to 4 are shared
+    told_apart = [*KEYS, "cell"]
+    assert everything.select(told_apart).is_duplicated().sum() == 0
+    assert everything.filter("current").height == frame.height
+    assert set(everything["horizon"]) == {20, 30}
+
+
+def test_results_of_other_code_stay_but_are_not_shown(tmp_path):
+    store = Store(tmp_path)
+    cells = by_hand(store, QUICK)
+    old = [dataclasses.replace(cell, code="of last week") for cell in cells]
+    for cell in old:
+        store.add(cell, run_cell(cell).with_columns(pl.col("regret") * 7))
+    assert load_results(tmp_path).height == 50
+    assert load_results(tmp_path, everything=True)["code"].n_unique() == 2
+    store.keep(QUICK, old)
+    with pytest.warns(UserWarning, match="the code of Oracle, Uniform has changed"):
+        assert load_results(tmp_path).height == 50
+
+
+@pytest.mark.parametrize("damage", ["cut", "bit", "json", "gone", "other"])
+def test_damaged_files_are_named_and_made_anew(damage, tmp_path):
+    store = Store(tmp_path)
+    by_hand(store, QUICK)
+    whole = settled(tmp_path)
+    data, facts = (
+        sorted((tmp_path / "cells").glob(f"*.{kind}"))[0] for kind in ("parquet", "json")
+    )
+    if damage == "cut":
+        data.write_bytes(data.read_bytes()[:-20])
+    elif damage == "bit":
+        bits = bytearray(data.read_bytes())
+        bits[len(bits) // 3] ^= 1
+        data.write_bytes(bits)
+    elif damage == "json":
+        facts.write_text(facts.read_text()[:50])
+    elif damage == "gone":
+        facts.unlink()
+    else:
+        facts.write_text(facts.read_text().replace('"points": 5', '"points": 6'))
+    named = data.name if damage in ("cut", "bit") else facts.name
+    with pytest.warns(UserWarning, match=f"{named} is damaged"):
+        assert len(load_results(tmp_path)) == 25
+    with pytest.warns(UserWarning, match=f"{named} is damaged"):
+        by_hand(Store(tmp_path), QUICK)
+    assert settled(tmp_path).equals(whole)
+
+
+def test_damaged_lists_are_named(tmp_path):
+    store = Store(tmp_path)
+    by_hand(store, QUICK)
+    store.start({})
+    with (tmp_path / "runs.jsonl").open("a") as file:
+        file.write('{"time": "20')
+    with pytest.warns(UserWarning, match=r"runs.jsonl has a damaged line"):
+        assert len(store.runs()) == 1
+    (tmp_path / "current.json").write_text("{")
+    with (
+        pytest.warns(UserWarning, match=r"current.json is damaged"),
+        pytest.raises(ValueError, match="holds no results"),
+    ):
+        load_results(tmp_path)
 
 
 def test_provenance_is_kept(stored):
     last = Store(stored).runs()[-1]
-    assert {"time", "python", "numba", "machine", "commit", "engine", "workers"} <= last.keys()
+    assert {"time", "python", "numba", "machine", "engine", "workers"} <= last.keys()
+    assert {"commit", "dirty"} <= last.keys()
     assert (stored / "study.toml").read_text() == SMALL
 
 
@@ -171,7 +284,32 @@ def test_an_interrupted_run_goes_on(tmp_path, how):
         assert process.returncode == 130
         assert errors == "driftbandit: interrupted; what was finished is stored\n"
     study = parse_study(text, "s.toml")
-    assert execute(study, text, Store(tmp_path / "r")) == len(cells_of(study, 10)) - done
+    assert execute(study, text, Store(tmp_path / "r")).stored == done
+
+
+@pytest.mark.parametrize("to_all", [False, True], ids=["the process", "its group"])
+def test_ctrl_c_on_a_local_cluster_waits_for_no_cell(tmp_path, to_all):
+    """The second policy's cells take minutes."""
+    text = QUICK.replace("horizon = 20", "horizon = 50000").replace("Oracle", "SCBWeightUCB")
+    (tmp_path / "s.toml").write_text(text)
+    command = [sys.executable, "-m", "driftbandit", "run", "s.toml", "--scheduler", "local"]
+    process = subprocess.Popen(
+        [*command, "--out", "r"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.time() + 120
+    while not any(tmp_path.glob("r/cells/*.parquet")) and time.time() < deadline:
+        time.sleep(0.02)
+    begin = time.time()
+    (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == "driftbandit: interrupted; what was finished is stored\n"
+    assert time.time() - begin < 10
+    assert len(list(tmp_path.glob("r/cells/*.parquet"))) == 1
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -215,6 +353,97 @@ def test_mistakes_name_their_line_and_the_nearest_word(old, new, line, word, nea
     assert near in message
 
 
+LABEL = 'label = "S = {radius:g}"'
+
+
+@pytest.mark.parametrize(
+    ("label", "match"),
+    [
+        ("{radis}", "did you mean 'radius'"),
+        (r"\\gamma_{t}", "write {{ and }}"),
+        ("{}", "name of an option"),
+        ("{0}", "name of an option"),
+        ("{radius.real}", "name of an option"),
+        ("{radius!r}", "name of an option"),
+        ("{radius:999999999}", "at most a format"),
+        ("{radius:d}", "cannot show 1.0 as 'd'"),
+        ("a } b", "write {{ and }}"),
+        ("{radius:.0e}", "two environments that differ are called '.e.00'"),
+    ],
+)
+def test_bad_labels_name_their_line(label, match):
+    text = SMALL.replace(LABEL, f'label = "{label}"').replace("[1.0, 3.0]", "[1.0, 1.1]")
+    with pytest.raises(ValueError, match=match) as caught:
+        parse_study(text, "my.toml")
+    assert str(caught.value).startswith("my.toml, line 10: ")
+
+
+@pytest.mark.parametrize(
+    ("label", "first"),
+    [
+        (None, "Circle, radius = 1"),
+        ("drift", "drift, radius = 1"),
+        ("{radius:g} {{t}}", "1 {t}"),
+        ("[/red] {horizon}", "[/red] 60, radius = 1"),
+    ],
+)
+def test_labels_tell_the_variants_of_a_sweep_apart(label, first):
+    text = SMALL.replace(LABEL, f'label = "{label}"' if label else "")
+    labels = [label for label, _, _ in parse_study(text, "x").worlds()]
+    assert labels == [first, first.replace("1", "3") if "1" in first else first]
+
+
+def test_variants_are_merged_only_where_the_best_is_kept():
+    swept = SMALL.replace("scale = 0.2", "scale = [0.1, 0.2]", 1)
+    world = STUDY.worlds()[0][1]
+
+    def labels(text):
+        return [label for label, _, _ in parse_study(text, "x").contenders(world)]
+
+    rest = ["SCB-WeightUCB", "Uniform"]
+    assert labels(swept) == ["DOMD-GLB, scale = 0.1", "DOMD-GLB, scale = 0.2", *rest]
+    kept = swept.replace("scale = [", "hindsight = true\nscale = [")
+    assert labels(kept) == ["DOMD-GLB", "DOMD-GLB", *rest]
+    twice = SMALL + '\n[[policies]]\ntype = "DOMD"\nscale = 0.3\n'
+    with pytest.raises(ValueError, match="line 24: two policies that differ are called 'DOMD-GLB'"):
+        parse_study(twice, "x")
+    with pytest.raises(ValueError, match=r"scale = \[\] is a sweep over nothing"):
+        parse_study(SMALL.replace("scale = 0.2", "scale = []", 1), "x")
+
+
+def test_only_names_environments_of_the_study():
+    def only(*names):
+        parse_study(f"{SMALL}only = {list(names)}\n", "my.toml")
+
+    only("Circle", "Jumps")
+    with pytest.raises(
+        ValueError, match="line 22: only = 'Cirlce' is no environment: did you mean"
+    ):
+        only("Cirlce", "Circle")
+    with pytest.raises(ValueError, match="Uniform is never played: only names Jumps"):
+        only("Jumps")
+
+
+def test_changes_are_made_at_the_top_of_a_study():
+    text = """name = "x"  # a remark
+first_seed = 3
+[[environments]]
+type = "Circle"
+horizon = 70
+[[policies]]
+type = "Uniform"
+seeds = 2
+"""
+    new = changed(text, seeds=9, horizon=50, plugins=["json"])
+    study = parse_study(new, "x")
+    assert (study.seeds, study.horizon, study.first_seed) == (9, 50, 3)
+    assert study.plugins == ("json",)
+    assert study.policies[0].seeds == 2
+    assert [world.horizon for _, world, _ in study.worlds()] == [50]
+    assert "# a remark" in new
+    assert changed(text) == text
+
+
 def test_values_that_a_class_refuses_are_refused_before_anything_runs():
     with pytest.raises(ValueError, match="change_points"):
         parse_study(SMALL.replace("SCBWeightUCB", "DGLUCB"), "x")
@@ -239,8 +468,8 @@ def test_tuning_uses_other_seeds_and_keeps_one_variant(tmp_path):
         execute(clash, text, Store(tmp_path))
 
 
-HINDSIGHT = """
-name = "hindsight"
+TUNED = """
+name = "tuned"
 horizon = 60
 seeds = 4
 first_seed = 7
@@ -252,7 +481,7 @@ label = "{jumps} jumps"
 [[policies]]
 type = "DOMD"
 tuning = "practical"
-hindsight = true
+tune_on = 3
 discount = [0.5, 0.99]
 bonus = [0.0, 5.0]
 label = "best fixed"
@@ -262,23 +491,23 @@ seeds = 2
 """
 
 
-def test_the_best_variant_in_hindsight_and_fewer_seeds_for_the_slow(tmp_path):
-    study = parse_study(HINDSIGHT, "x")
-    execute(study, HINDSIGHT, Store(tmp_path), Engine(workers=1))
+def test_one_policy_is_tuned_on_other_seeds_and_a_slow_one_has_fewer(tmp_path):
+    study = parse_study(TUNED, "x")
+    execute(study, TUNED, Store(tmp_path), Engine(workers=1))
     final = load_results(tmp_path).filter(pl.col("round") == 60)
     fixed, slow = (final.filter(pl.col("policy") == p) for p in ("best fixed", "GLM-UCB"))
     assert slow["seed"].unique().sort().to_list() == [7, 8]
     assert fixed["seed"].unique().sort().to_list() == [7, 8, 9, 10]
-    for label, world, _ in study.worlds():  # it is the best of all four on the judged seeds
+    for label, world, _ in study.worlds():  # it is the best of all four on seeds 0, 1, 2
         variants = [
             DOMD(problem=world.problem, discount=g, bonus=b)
             for g in (0.5, 0.99)
             for b in (0.0, 5.0)
         ]
-        least = min(simulate(policy, world, range(7, 11)).total.mean() for policy in variants)
+        best = min(variants, key=lambda policy: simulate(policy, world, range(3)).total.mean())
         found = fixed.filter(pl.col("environment") == label)["regret"].mean()
-        assert found == pytest.approx(least)
-    assert execute(study, HINDSIGHT, Store(tmp_path), Engine(workers=1)) == 0
+        assert found == pytest.approx(simulate(best, world, range(7, 11)).total.mean())
+    assert execute(study, TUNED, Store(tmp_path), Engine(workers=1)).ran == 0
 
 
 def test_slopes_are_fitted_next_to_the_theorems(tmp_path):

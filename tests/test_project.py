@@ -96,8 +96,8 @@ import numpy as np
 from driftbandit.core.domd import age_row
 row = np.array([0.0, 1.0, 1.0, 0.0, 4.0])
 q = np.zeros(16)
-q[8:10] = 0.5, 2.0
-age_row(q, row, 1, 1.0)
+q[0], q[8:10] = 1, (0.5, 2.0)
+age_row(q, row, 1.0)
 print(row[4], sum(age_row.stats.cache_hits.values()))
 """
 

@@ -13,6 +13,7 @@ import naive
 from driftbandit import (
     BVDGLMUCB,
     DGLUCB,
+    DOMD,
     GLMUCB,
     GLOC,
     MASTER,
@@ -36,6 +37,7 @@ from driftbandit import (
     memory_bytes,
 )
 from driftbandit.mle import project_ball
+from driftbandit.policies.catalogue import CATALOGUE
 from driftbandit.theory import rivals
 
 GAMMA, LAM, DELTA, SCALE, T = 0.9, 0.7, 0.05, 0.3, 200
@@ -44,6 +46,7 @@ HORIZON = {"horizon": T}
 # policy, twin, numbers of the policy, numbers of the twin
 PAIRS = {
     "GLM-UCB": (GLMUCB, naive.NaiveGLMUCB, {}, {}),
+    "GLM-UCB as MASTER's base": (GLMUCB, naive.NaiveGLMUCB, {"rule": "master"}, HORIZON),
     "RestartGLB": (RestartGLB, naive.NaiveRestartGLB, {"period": 8}, {"period": 8}),
     "RestartGLB projected": (
         RestartGLB,
@@ -124,24 +127,23 @@ def test_rival_is_its_naive_twin(name, family, S):
         twin.update(X[arm], reward)
 
 
-def test_master_is_its_naive_twin_through_three_blocks():
+@pytest.mark.parametrize("rule", ["master", "restart"])
+def test_master_is_its_naive_twin_through_three_blocks(rule):
     problem = Problem(dim=3, radius=1.0, horizon=T)
     policy = MASTER.from_theory(
-        problem, delta=DELTA, scale=SCALE, regularization=LAM, first_order=3
+        problem, delta=DELTA, scale=SCALE, regularization=LAM, first_order=3, rule=rule
     )
+    numbers = {"dim": 3, "link": naive.bernoulli(), "S": 1.0, "lam": LAM}
+    numbers |= {"delta": DELTA, "scale": SCALE}
     arms, luck = rounds(40, seed=1)
     noise = np.random.default_rng(2).standard_normal((len(arms) + 1, 1, policy.noise_size))
     now = [0]
     twin = naive.NaiveMASTER(
-        dim=3,
-        link=naive.bernoulli(),
-        S=1.0,
-        lam=LAM,
-        delta=DELTA,
-        scale=SCALE,
+        **numbers,
         horizon=T,
         n0=3,
         coins=lambda tau, m: ndtr(noise[now[0], 0, m]),
+        base=None if rule == "master" else lambda: naive.NaiveGLMUCB(**numbers),
     )
     memory = policy.init(1)
     for t, (X, u) in enumerate(zip(arms, luck)):
@@ -318,6 +320,8 @@ def test_published_numbers_of_every_radius_and_tuning(column):
     near(sc.coefficient(5000.0, inside=True), 14.508, 87.460)
     near(1 - tuned(BVDGLMUCB, drift).discount, 0.050106, 0.077757)
     near(tuned(BVDGLMUCB, drift).coefficient(5000.0), 4.6481, 18.1794)
+    near(1 - tuned(BVDGLMUCB, drift, rule="quoted").discount, 0.003983, 0.008284)
+    near(1 - tuned(SCDGLUCB, jump, rule="quoted").discount, 0.001170, 0.001170)
     near(1 - tuned(GLBWeightUCB, drift).discount, 0.003515, 0.002918)
     near(tuned(GLBWeightUCB, drift).coefficient(5000.0), 9.0476, 87.8679)
     near(1 - tuned(SCBWeightUCB, drift).discount, 0.007927, 0.013729)
@@ -329,7 +333,70 @@ def test_published_numbers_of_every_radius_and_tuning(column):
     near(tuned(RestartGLB, drift).period, 251, 120)
     near(rivals.corrected_restart_period(drift), 39, 23)
     near(tuned(GLMUCB, drift).coefficient(5000.0), 4.2, 17.5)
-    near(2 * rivals.master_beta(drift, lam=5.0, delta=0.05, horizon=5000.0), 69.9, 271.7)
+    near(tuned(MASTER, drift).base.coefficient(5000.0), 69.9, 271.7)
+    near(tuned(MASTER, drift, rule="restart").base.coefficient(5000.0), 4.2, 17.5)
+
+
+def test_d_linucbs_first_radius_has_no_noise_mass():
+    """The author's code holds gamma^(2 (t-1)) in round t: after no round, no squared weight."""
+    problem = Problem(dim=3, radius=2.0)
+    policy = DLinUCB(problem=problem, regularization=4.0, discount=0.5, delta=0.1)
+    assert policy.coefficient(1.0) == pytest.approx(4.0 + 0.5 * math.sqrt(2 * math.log(10)))
+    second = 2 * math.log(10) + 3 * math.log1p(1 / 12)
+    assert policy.coefficient(2.0) == pytest.approx(4.0 + 0.5 * math.sqrt(second))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "words"),
+    [
+        (BVDGLMUCB, {"rule": "quotes"}, "rule must be one of .*'quoted'"),
+        (SCDGLUCB, {"rule": 3}, "rule must be one of"),
+        (BVDGLMUCB, {"rule": "quoted", "discount": 0.9}, "rule sets the discount"),
+        (GLMUCB, {"rule": "quoted"}, "rule must be one of .*'master'"),
+        (MASTER, {"rule": "original"}, "rule must be one of .*'restart'"),
+    ],
+)
+def test_a_rule_that_is_none_is_refused(kind, options, words):
+    with pytest.raises(ValueError, match=words):
+        kind.from_theory(known(1.0, path_length=1.0, change_points=1), **options)
+
+
+def test_a_given_base_keeps_its_own_rule():
+    problem = known(1.0)
+    base = GLMUCB(problem=problem, regularization=1.0)
+    assert MASTER.from_theory(problem, base=base).base.rule == "restart"
+    with pytest.raises(ValueError, match=r"rule: .* base"):
+        MASTER.from_theory(problem, base=base, rule="master")
+    with pytest.raises(ValueError, match="horizon"):
+        GLMUCB(problem=Problem(dim=2, radius=1.0), regularization=1.0, rule="master")
+
+
+BOUNDED, NOISE = "bounded rewards", "sub-Gaussian noise"
+CONCORDANT, HARD = "bounded and self-concordant rewards", "O(t), no poly-time guarantee"
+TABLE_1 = {
+    RestartGLB: (NOISE, "c^-1 d^2/3 P^1/3 T^2/3", "O(T^2/3)", "O(T^2/3)"),
+    BVDGLMUCB: (BOUNDED, "c^-1 d^9/10 P^1/5 T^4/5", HARD, "O(t)"),
+    MASTER: (BOUNDED, "c^-1 d P^1/3 T^2/3; jumps: c^-1 d sqrt(Gamma T)", HARD, "O(t log t)"),
+    GLBWeightUCB: (NOISE, "c^-3/4 d^3/4 P^1/4 T^3/4", HARD, "O(t)"),
+    SCBWeightUCB: (CONCORDANT, "c^-1/2 d^3/4 P^1/4 T^3/4", HARD, "O(t)"),
+    DGLUCB: (BOUNDED, "c^-1 d^2/3 Gamma^1/3 T^2/3", HARD, "O(t)"),
+    SCDGLUCB: (CONCORDANT, "c^-1/3 d^2/3 Gamma^1/3 T^2/3", "O(t)", "O(t)"),
+    SCBPWWeightUCB: (CONCORDANT, " d^2/3 Gamma^1/3 T^2/3", HARD, "O(t)"),
+    DOMD: (
+        BOUNDED,
+        "c^-1/2 d^3/4 P^1/4 T^3/4; jumps: c^-1/3 d^2/3 Gamma^1/3 T^2/3",
+        "O(1)",
+        "O(1)",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TABLE_1, ids=lambda kind: kind.__name__)
+def test_the_catalogue_holds_table_1_of_the_paper(kind):
+    entry = next(e for e in CATALOGUE if e.policy is kind)
+    assumes, regret, cost, memory = TABLE_1[kind]
+    assert (entry.assumes, entry.cost, entry.memory) == (assumes, cost, memory)
+    assert regret in entry.regret
 
 
 @pytest.mark.parametrize("kind", [DGLUCB, SWGLUCB, SCDGLUCB, SCSWGLUCB, SCBPWWeightUCB, RestartGLB])

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.peers.registry import Contender
 from benchmarks.peers.venvs import FOLDER, ROOT, python_of
-from benchmarks.peers.worlds import digest, stream
+from benchmarks.peers.worlds import digest, practice, stream
 from driftbandit import Environment
 
 # Matrices of this size run several times slower on two threads than on one.
@@ -32,7 +32,7 @@ def job(contender: Contender, world: Environment, setting: dict, seed: int, **mo
     } | more
     name = digest([question, world.to_dict(), contender.peer.requirements])
     return question | {
-        "stream": str(stream(FOLDER / "streams", world, seed)),
+        "stream": str(stream(FOLDER / "rounds", world, seed)),
         "out": str(FOLDER / "results" / contender.peer.name / f"{name}.npz"),
     }
 
@@ -62,17 +62,17 @@ def play_all(work: list[tuple[Contender, list[dict]]], done: Callable[[], Any]) 
 
 def tuning(contender: Contender, world: Environment) -> list[dict]:
     """Jobs that choose the setting; none where there is nothing to choose."""
-    grid = contender.grid if len(contender.grid) > 1 else ()
-    return [job(contender, world, setting, seed) for setting in grid for seed in contender.tune]
+    grid, room = contender.grid if len(contender.grid) > 1 else (), practice(world)
+    return [job(contender, room, setting, seed) for setting in grid for seed in contender.tune]
 
 
 def best(contender: Contender, world: Environment) -> dict:
-    """The setting with the least regret on the tuning seeds."""
+    """The setting with the least regret in practice."""
     if len(contender.grid) == 1:
         return contender.grid[0]
 
     def regret(setting: dict) -> float:
-        jobs = [job(contender, world, setting, seed) for seed in contender.tune]
+        jobs = [job(contender, practice(world), setting, seed) for seed in contender.tune]
         return float(np.mean([result(line)["regret"] for line in jobs]))
 
     return min(contender.grid, key=regret)

@@ -10,9 +10,10 @@ class Task(NamedTuple):
 
     dim: int
     count: int  # arms in a round
-    radius: float  # bound of the true parameter's norm
+    radius: float | None  # bound of the true parameter's norm, if somebody knows it
     norm: float  # bound of the arms' norm
     seed: int  # for the learner's own luck
+    rounds: int  # to come
 
 
 class Learner(Protocol):

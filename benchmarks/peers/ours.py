@@ -31,6 +31,28 @@ def maker(kind):
     return make
 
 
+def theorist(kind):
+    """Learners of a policy class as its paper tunes it; what nobody knows is in the setting."""
+
+    def make(task: Task, radius: float, path_length=None, change_points=None, **setting):
+        problem = Problem(
+            dim=task.dim,
+            context_norm=task.norm,
+            horizon=task.rounds,
+            radius=radius,
+            path_length=path_length,
+            change_points=change_points,
+        )
+        return Ours(kind.from_theory(problem, **setting))
+
+    return make
+
+
 # AutoDOMD is asked for by name: the contest goes on without it where it does not exist.
 KINDS = (getattr(driftbandit, name, None) for name in ("DOMD", "AutoDOMD", "Uniform"))
 LEARNERS = {kind.__name__: maker(kind) for kind in KINDS if kind is not None}
+THEORY = (
+    *("DOMD", "GLBOMD", "GLOC", "LinUCB", "DLinUCB", "LBWeightUCB"),
+    *("GLMUCB", "RestartGLB", "SWGLUCB", "SCBWeightUCB"),
+)
+LEARNERS |= {f"{name} by theory": theorist(getattr(driftbandit, name)) for name in THEORY}

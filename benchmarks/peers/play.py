@@ -32,12 +32,10 @@ def clock_cost() -> float:
 
 
 def play(learner: Learner, stream: streams.Stream) -> dict[str, np.ndarray]:
-    """Choices (T,), nanoseconds to choose and to update (T,), cumulative regret."""
-    means = stream.means()
-    lucky = (stream.luck[:, None] > 1.0 - means).astype(float).tolist()
-    choices = np.empty(len(means), dtype=np.int16)
-    times = np.empty((2, len(means)))
-    for t, (arms, rewards) in enumerate(zip(list(stream.arms), lucky)):
+    """Choices (T,), nanoseconds to choose and to update (T,), mean reward, cumulative regret."""
+    T, outcomes = len(stream.arms), stream.rewards.tolist()
+    choices, times = np.empty(T, dtype=np.int16), np.empty((2, T))
+    for t, (arms, rewards) in enumerate(zip(list(stream.arms), outcomes)):
         tic = perf_counter_ns()
         arm = learner.choose(arms)
         toc = perf_counter_ns()
@@ -47,19 +45,21 @@ def play(learner: Learner, stream: streams.Stream) -> dict[str, np.ndarray]:
         times[:, t] = toc - tic, perf_counter_ns() - tac
         choices[t] = arm
     times -= clock_cost()
-    lost = means.max(axis=1) - means[np.arange(len(means)), choices]
+    rows = np.arange(T)
     return {
         "choices": choices,
         "choose_ns": times[0].astype(np.float32),
         "update_ns": times[1].astype(np.float32),
-        "regret": lost.sum(),
+        "reward": stream.rewards[rows, choices].mean(),
+        "regret": stream.regret[rows, choices].sum(),
     }
 
 
 def task(stream: streams.Stream, seed: int) -> Task:
-    _, count, dim = stream.arms.shape
+    rounds, count, dim = stream.arms.shape
     norm = round(float(np.linalg.norm(stream.arms, axis=2).max()), 9)  # 1 for unit vectors
-    return Task(dim, count, float(stream.radius), norm, seed)
+    radius = None if np.isnan(stream.radius) else float(stream.radius)
+    return Task(dim, count, radius, norm, seed, rounds)
 
 
 def run(job: dict) -> None:
@@ -70,7 +70,7 @@ def run(job: dict) -> None:
     learner = make(task(stream, job["seed"]), **job["setting"])
     result = play(learner, stream)
     memory = {"bytes": learner.size(), "resident": resident() - before}
-    streams.save(Path(job["out"]), **result, **memory, rounds=len(stream.luck))
+    streams.save(Path(job["out"]), **result, **memory, rounds=len(stream.arms))
 
 
 if __name__ == "__main__":

@@ -10,20 +10,16 @@ import numpy as np
 
 
 class Stream(NamedTuple):
-    """T rounds with logistic rewards."""
+    """T rounds with what every arm would give."""
 
     arms: np.ndarray  # (T, N, d)
-    theta: np.ndarray  # (T, d)  true parameters
-    luck: np.ndarray  # (T,)    uniform numbers that decide the rewards
-    radius: np.ndarray  # ()
-
-    def means(self) -> np.ndarray:
-        """Mean reward of every arm, (T, N)."""
-        return 1.0 / (1.0 + np.exp(-np.einsum("tnd,td->tn", self.arms, self.theta)))
+    rewards: np.ndarray  # (T, N)
+    regret: np.ndarray  # (T, N)  how much better the best arm is in the mean
+    radius: np.ndarray  # ()      bound of the true parameter's norm, NaN where nobody knows it
 
     def first(self, rounds: int) -> Stream:
         """The same stream, cut."""
-        return Stream(self.arms[:rounds], self.theta[:rounds], self.luck[:rounds], self.radius)
+        return Stream(*(each[:rounds] for each in self[:3]), self.radius)
 
 
 def save(path: Path, **arrays) -> None:

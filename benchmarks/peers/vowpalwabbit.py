@@ -18,7 +18,7 @@ from benchmarks.peers.learner import Task
 def text(arms) -> list[str]:
     """An arm a line; six digits, because VW's weights and features are single precision."""
     return [
-        "|a " + " ".join([f"{j}:{value:.6f}" for j, value in enumerate(row)])
+        "|a " + " ".join([f"{j}:{value:.6f}" for j, value in enumerate(row) if value])
         for row in arms.tolist()
     ]
 

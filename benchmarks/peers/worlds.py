@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.peers import streams
-from driftbandit import Circle, Environment, FixedArms, SignFlip
+from driftbandit import Circle, Environment, FixedArms, SignFlip, Stream
 from driftbandit.lab import read_study
 
 MORE = ("walk, S = 1", "5 jumps, S = 3")  # of the study many-worlds
+PRACTICE = 3000  # rounds of a stream on which settings are chosen
 
 
 def worlds() -> dict[str, Environment]:
@@ -32,11 +34,23 @@ def digest(data) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def practice(world: Environment) -> Environment:
+    """Where settings are chosen: in the same world on other seeds, or, for a stream, in the window
+    before the one that counts."""
+    if not isinstance(world, Stream):
+        return world
+    chosen = replace(world, horizon=min(PRACTICE, world.horizon))
+    return replace(chosen, start=world.rounds.start - chosen.window)
+
+
 def stream(folder: Path, world: Environment, seed: int) -> Path:
     """The file of a seed's stream, drawn if it is not there."""
     path = folder / f"{digest(world.to_dict())}-{seed}.npz"
     if not path.exists():
-        block = next(world.blocks((seed,), world.horizon))
-        arrays = {"arms": block.arms[:, 0], "theta": block.theta[:, 0], "luck": block.luck[:, 0]}
-        streams.save(path, **arrays, radius=np.array(world.radius))
+        (block,) = world.blocks((seed,), world.horizon)
+        arms = [np.array([arm]) for arm in range(world.n_arms)]
+        played = np.array([[block.play(t, arm) for arm in arms] for t in range(len(block))])
+        rewards, regret = played[..., 0].transpose(2, 0, 1)
+        radius = np.array(getattr(world, "radius", np.nan))
+        streams.save(path, arms=block.arms[:, 0], rewards=rewards, regret=regret, radius=radius)
     return path

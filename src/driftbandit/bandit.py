@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import struct
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, overload
 
@@ -12,6 +13,8 @@ from numpy.typing import ArrayLike
 
 from driftbandit import files, validate
 from driftbandit.armset import ArmSet
+from driftbandit.core.engine import MANY
+from driftbandit.families import OWN
 from driftbandit.forks import Stream, forkable_lock
 from driftbandit.policies.base import Floats, Ints, Policy, Scores, memory_bytes
 from driftbandit.policies.rows import RowPolicy
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 
 GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
-MANY = 10_000  # arms from which on a sharper bound pays
+ARRAY, ONE = np.ndarray, 1.0
 FLOAT = np.dtype(np.float64)  # in this machine's byte order, which numba does not look at
 
 
@@ -77,7 +80,7 @@ class Bandit:
         if compiled and isinstance(self.policy, RowPolicy):
             self._recipe, engine = self.policy.recipe, self.policy.engine
             self._choose, self._learn, self._large = engine.choose(), engine.learn(), engine.large
-            if not GIL:
+            if not GIL or engine.own is not None:  # which gives the lock up while Python runs
                 self._choose, self._learn = self._locked(self._choose), self._locked(self._learn)
 
     def _locked(self, call: Any) -> Any:
@@ -98,24 +101,22 @@ class Bandit:
 
         With `k` the indices of the k best arms, best first.
         """
-        X = arms
-        if type(X) is not np.ndarray or X.dtype is not FLOAT:
+        X: Any = arms
+        if type(X) is not ARRAY or X.dtype is not FLOAT:
             X = self._array(arms, 2)
-        if k is not None or self._draws:
-            return self._slate(X, k)
-        try:
-            row = self._row if len(X) < MANY else self._searched(X)
-            arm: int = self._choose(self._recipe, row, X)
-        except (TypeError, ValueError, IndexError):  # an array of another kind
-            X = self._array(X, 2)
-            arm = self._choose(self._recipe, self._row, X)
-        if arm < 0:
-            self._complain(X)
-        return arm
+        if k is None and not self._draws:
+            try:
+                arm: int = self._choose(self._recipe, self._row, X)
+                if arm >= 0:
+                    return arm
+            except (TypeError, ValueError, IndexError):  # an array of another kind
+                pass
+        return self._slate(X, k)
 
     def _slate(self, X: Floats, k: int | None) -> int | Ints:
-        """The k best arms, or the best for one draw of noise."""
-        if not X.flags.carray:
+        """The k best arms, or the best for one draw of noise, or of very many; or what is wrong
+        with the arms."""
+        if not X.flags.carray or X.ndim != 2:
             X = self._array(X, 2)
         best = np.empty(1 if k is None else self._slots(k, X), dtype=np.int64)
         with self._lock:
@@ -136,7 +137,7 @@ class Bandit:
         """The row for a search among these arms: where they are many, with the smallest eigenvalue
         of H for a floor, so that few of them need their norm."""
         d = self.policy.problem.dim
-        if self._row is None or len(X) < MANY or len(X) < 20 * d:
+        if self._row is None or len(X) < max(MANY, 20 * d):
             return self._row
         row = self._row_now().copy()
         memory = self.policy.view(row[None])  # type: ignore[attr-defined]
@@ -162,15 +163,15 @@ class Bandit:
             raise ValueError(f"k must be at most the number of arms, {len(X)}, got {k}")
         return k
 
-    def update(self, x: ArrayLike, reward: float, *, steps: float = 1.0) -> None:
+    def update(self, x: ArrayLike, reward: float, *, steps: float = ONE) -> None:
         """Learn that the context x (dim,) was played and gave this reward, now or long ago.
 
         The memory ages by `steps` first: rounds, or the time since the last update in units of
         one round, as `half_life` counts them.
         """
-        if type(x) is not np.ndarray or x.dtype is not FLOAT:
+        if type(x) is not ARRAY or x.dtype is not FLOAT:
             x = self._array(x, 1)
-        if type(steps) is not float or steps != 1.0:
+        if steps is not ONE:
             steps = validate.nonnegative("steps", steps, "rounds since the last update")
         try:
             learnt = self._learn(self._recipe, self._row, x, reward, steps, self._large)
@@ -195,7 +196,8 @@ class Bandit:
             if steps != 1.0:
                 self._memory = self.policy.forget(self._memory, steps - 1.0)
             X, noise = x[None], self._noise[None]
-            self._memory = self.policy.update(self._memory, X, np.array([r]), noise)
+            memory = self._copy() if problem.family.link.code == OWN else self._memory
+            self._memory = self.policy.update(memory, X, np.array([r]), noise)
         return True
 
     def scores(self, arms: ArrayLike) -> Scores:
@@ -272,7 +274,8 @@ class Bandit:
 
     def _row_now(self) -> Floats:
         """A copy of the row in one piece: NumPy would let other threads run during a long copy."""
-        return np.frombuffer(self.policy.rows(self._memory)[0].tobytes())
+        with self._lock:
+            return np.frombuffer(self.policy.rows(self._memory)[0].tobytes())
 
     def _copy(self) -> Any:
         """A copy of the memory, between two updates of other threads."""
@@ -363,13 +366,16 @@ class Bandit:
 
     def _array(self, value: Any, ndim: int) -> Floats:
         """`value` as an array that kernels take: contiguous, float64."""
+        if type(value) is list and ndim == 2:
+            known = _packed(value, self.policy.problem.dim)
+            if known is not None:
+                return known
         if isinstance(value, ArmSet):
             return value._kept
         try:
             given = np.asarray(value)
-            if type(given) is np.ndarray and given.dtype is FLOAT and type(value) is list:
-                X = given  # new, so it is as kernels want it
-                return X if X.ndim == ndim else self._complain_shape(value, ndim)
+            if type(value) is list and given.dtype is FLOAT and given.ndim == ndim:
+                return given  # new, so it is as kernels want it
             real = given.dtype.kind in "biuf"
             X = np.require(given, np.float64, ["C", "A", "W"]) if real else given
         except (TypeError, ValueError, OverflowError):
@@ -410,6 +416,22 @@ class Bandit:
             f"reward must be {family.support} for {family!r}, got {validate.show(reward)}: "
             "rescale it or choose another family"
         )
+
+
+def _packed(rows: list[Any], dim: int) -> Floats | None:
+    """Lists of `dim` numbers each as an array, in less time than NumPy takes to find out what they
+    are; None where that is to be found out."""
+    flat: list[Any] = []
+    for row in rows:
+        if type(row) is not list or len(row) != dim:
+            return None
+        flat += row
+    X = np.empty((len(rows), dim))
+    try:
+        struct.pack_into(f"{len(flat)}d", X.data, 0, *flat)
+    except struct.error:  # not only numbers
+        return None
+    return X
 
 
 def _saved(policy: Policy, archive: Any) -> Any:

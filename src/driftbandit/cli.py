@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,12 +19,15 @@ app = typer.Typer(
 
 Out = Annotated[Path | None, typer.Option("--out", help="Folder; default results/STUDY.")]
 Seeds = Annotated[int | None, typer.Option(min=1, max=10**6, help="Seeds instead of its own.")]
-Horizon = Annotated[
-    int | None, typer.Option(min=2, max=10**9, help="Rounds instead of the study's.")
-]
+Horizon = Annotated[int | None, typer.Option(min=2, max=10**9, help="Rounds in every environment.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes; default one per core.")]
 Scheduler = Annotated[
     str | None, typer.Option(help='Address of a Dask scheduler, or "local" for a cluster here.')
+]
+
+Import = Annotated[
+    list[str] | None,
+    typer.Option("--import", help="Module with classes of your own; may be repeated."),
 ]
 
 
@@ -69,19 +73,31 @@ def run(
     horizon: Horizon = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
+    modules: Import = None,
 ) -> None:
     """Run a study, or go on with it, and write its report."""
-    _study(study, out, seeds, horizon, workers, scheduler)
+    _study(study, out, seeds, horizon, workers, scheduler, modules)
 
 
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a study that was run.")],
     out: Out = None,
+    reference: Annotated[str | None, typer.Option(help="Policy to take differences to.")] = None,
+    policies: Annotated[str | None, typer.Option(help="Show only these: A,B,...")] = None,
+    hero: Annotated[str | None, typer.Option(help="Policy to emphasise.")] = None,
+    focus: Annotated[
+        str | None, typer.Option(help="Draw only these in colour: A,B,...; the first is the hero.")
+    ] = None,
+    width: Annotated[str, typer.Option(help="Of figures: neurips, icml or full.")] = "full",
 ) -> None:
     """Tables, figures and an interactive page from stored results; runs nothing."""
     _lab()
-    _show(folder, out)
+    from driftbandit import lab
+
+    split = lab.names_of(folder, policies), lab.names_of(folder, focus)
+    options = {"reference": reference, "hero": hero, "width": width}
+    _show(folder, out, policies=split[0], focus=split[1], **options)
 
 
 @app.command()
@@ -95,11 +111,22 @@ def studies() -> None:
 
 
 @app.command()
-def policies() -> None:
-    """Every policy: paper, what it must know beforehand, cost and memory per round, regret."""
+def policies(modules: Import = None) -> None:
+    """Every policy: paper, what it must know beforehand, cost and memory per round, regret.
+
+    Those of installed plug-ins and of imported modules come last.
+    """
+    from driftbandit import Policy, Recipe, plugins
     from driftbandit.policies.catalogue import CATALOGUE, Entry
 
-    rows = [(entry.policy.__name__, *entry[1:]) for entry in CATALOGUE]
+    plugins.load(modules or [], Path.cwd())
+    plugins.load_offered("driftbandit.policies")
+    rows: list[tuple[str, ...]] = [(line.policy.__name__, *line[1:]) for line in CATALOGUE]
+    for kind in Recipe.registry.values():
+        if issubclass(kind, Policy) and not kind.__module__.startswith("driftbandit."):
+            method = (kind.__doc__ or "").strip().split("\n")[0]
+            blank = [""] * (len(Entry._fields) - 3)
+            rows.append((kind.__name__, f"plug-in {kind.__module__}", method, *blank))
     _table("Policies; cost and memory per round", ("name", *Entry._fields[1:]), rows)
 
 
@@ -122,6 +149,57 @@ def warmup() -> None:
     print(f"compiled in {time.perf_counter() - begin:.0f} s, stored in {cache_folder()}")
 
 
+@app.command()
+def suite(
+    policies: Annotated[
+        list[str] | None,
+        typer.Argument(help='Policies: classes, "all", or a TOML file of [[policies]].'),
+    ] = None,
+    name: Annotated[str, typer.Option("--suite", help="Which suite.")] = "suite-1",
+    out: Out = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    modules: Import = None,
+) -> None:
+    """Play a frozen suite of worlds and write its card of scores; default: AutoDOMD plays."""
+    _lab()
+    from driftbandit import plugins
+    from driftbandit.lab import Engine, cards
+    from driftbandit.lab import suite as suites
+
+    plugins.load(modules or [], Path.cwd())
+    chosen, folder = suites.read_suite(name), out or Path("results") / name
+    engine = Engine(workers=workers, scheduler=scheduler)
+    with _cells_bar(name) as (progress, _):
+        card = suites.run_suite(chosen, policies or ["AutoDOMD"], folder, engine, progress)
+    header, *rows = cards.score_rows(card)
+    _table(f"{name}: regret over that of playing at random; less is better", header, rows)
+    print(f"card: {folder / name}.json")
+
+
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(help="A card of `driftbandit suite`.")],
+    second: Annotated[Path, typer.Argument(help="Another on the same suite.")],
+) -> None:
+    """Regrets of one card against another, seed by seed: by world, and over all."""
+    _lab()
+    from driftbandit.lab import cards
+
+    found = cards.compare(cards.read_card(first), cards.read_card(second))
+    for one in found if len(found) == 1 else ():
+        rows = [(w, f"{a:.0f}", f"{b:.0f}", f"{gap:.1f}") for w, (a, b, gap) in one.worlds.items()]
+        _table("Mean regret", ("world", one.first, one.second, "difference [95 %]"), rows)
+    rows = [(c.first, c.second, str(len(c.worlds)), f"{c.overall:.3f}") for c in found]
+    header = (
+        "first",
+        "second",
+        "worlds",
+        "geometric mean of ratios [95 %], below 1 the first is better",
+    )
+    _table("Regret of the first over that of the second", header, rows)
+
+
 def _study(
     source: str,
     out: Path | None,
@@ -129,31 +207,43 @@ def _study(
     horizon: int | None,
     workers: int | None,
     scheduler: str | None,
+    modules: list[str] | None = None,
 ) -> None:
     _lab()
     from driftbandit import lab
 
-    text = lab.changed(lab.read_study(source)[1], seeds=seeds, horizon=horizon)
-    study = lab.parse_study(text, source)
+    study, text = lab.read_study(source, seeds=seeds, horizon=horizon, plugins=modules or ())
     folder = out or Path("results") / study.name
     engine = lab.Engine(workers=workers, scheduler=scheduler)
-    with _cells_bar(study.name) as progress:
-        ran = lab.execute(study, text, lab.Store(folder), engine, progress)
-    print(f"{study.name}: {ran} cells run, every other one was stored already")
+    with _cells_bar(study.name) as (progress, say):
+        done = lab.execute(study, text, lab.Store(folder), engine, progress, say)
+    print(f"{study.name}: {_counted(*done)}")
     page = folder / "report" / "report.html"
-    if ran or not page.exists() or page.stat().st_mtime < (folder / "study.toml").stat().st_mtime:
+    kept = (folder / name for name in ("study.toml", "current.json"))
+    if (
+        done.ran
+        or not page.exists()
+        or page.stat().st_mtime < max(path.stat().st_mtime for path in kept)
+    ):
         _show(folder, None)
     else:
         print(f"The report is up to date: {page}")
 
 
-def _show(folder: Path, out: Path | None) -> None:
+def _counted(ran: int, stored: int) -> str:
+    """How many cells were run, in words."""
+    if not ran:
+        return f"all {stored} cells were stored already"
+    return f"{ran} cells run" + (f", {stored} were stored already" if stored else "")
+
+
+def _show(folder: Path, out: Path | None, **options: Any) -> None:
     from driftbandit import lab
 
     _table(
         "Dynamic regret at the horizon, mean ± deviation over seeds", *_finals(lab.Store(folder))
     )
-    for name, path in lab.write_report(folder, out).items():
+    for name, path in lab.write_report(folder, out, **options).items():
         print(f"{name + ':':<12} {path}")
     print("Open report.html in a browser; load_results(folder) gives the numbers as a frame.")
 
@@ -175,14 +265,15 @@ def _finals(store: Any) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 
 def _table(title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     console = Console()
     if not console.is_terminal:
         console = Console(width=240)  # a file or a pipe has room
-    table = Table(*header, title=title)
+    table = Table(*map(escape, header), title=title)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))  # a label such as [/red] is no markup
     console.print(table)
 
 
@@ -190,7 +281,6 @@ def _lab() -> None:
     """Say at once, not after the work, that the lab's packages are missing."""
     try:
         import matplotlib  # noqa: F401
-        import plotly  # noqa: F401
         import polars  # noqa: F401
         import pydantic  # noqa: F401
     except ImportError as error:
@@ -200,8 +290,8 @@ def _lab() -> None:
 
 
 @contextmanager
-def _cells_bar(label: str) -> Iterator[Any]:
-    """Cells done, rate and time left; silent where nobody watches."""
+def _cells_bar(label: str) -> Iterator[tuple[Callable[[int, int], None], Callable[[str], None]]]:
+    """What is done, cells, rate and time left; silent where nobody watches."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -222,14 +312,19 @@ def _cells_bar(label: str) -> Iterator[Any]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(f"{label}: cells", total=None, rate="")
+        task = bar.add_task(label, total=None, rate="")
 
         def advance(done: int, total: int) -> None:
             speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
             rate = f"{speed:.2f} cells/s" if speed else ""
             bar.update(task, completed=done, total=total, rate=rate)
 
-        yield advance
+        yield advance, lambda what: bar.update(task, description=f"{label}: {what}")
+
+
+def _warn(message: Warning | str, *_: Any) -> None:
+    """Warnings are one line, too."""
+    print(f"driftbandit: {message}", file=sys.stderr)
 
 
 def main() -> None:
@@ -237,6 +332,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without ± is no reason to fail
+    warnings.showwarning = _warn  # type: ignore[assignment]
     try:
         app()
     except (ValueError, OSError, ImportError) as error:

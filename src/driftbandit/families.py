@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from driftbandit.recipe import Recipe
 
 Floats = NDArray[np.float64]
 
-LOGIT, IDENTITY, LOG = range(3)  # codes by which kernels know a link
+LOGIT, IDENTITY, LOG, OWN = range(4)  # codes of links; OWN is any that is not compiled into kernels
 LARGEST_EXPONENT = 709.0  # exp overflows beyond; the log link saturates there instead
 
 
@@ -26,25 +26,42 @@ class Link(NamedTuple):
 
     code: int
     trials: float
-    g: float
-    low: float  # smallest and largest reward, and whether rewards are whole numbers
+    low: float
     high: float
     whole: bool
 
 
 class Family(Recipe):
-    """What every family offers; `R` bounds the rewards and `g` is the dispersion g(tau)."""
+    """What every family offers, ours and yours: docs/families.md writes two, `check_family` checks.
 
-    code: ClassVar[int]
+    A family of one's own is a frozen dataclass. It must give `R`, `mu`, `dmu` and `draw`, and `m`
+    for AutoDOMD and for rivals that maximise a likelihood; the rest has defaults.
+    """
 
     @property
     def R(self) -> float:
-        raise NotImplementedError
+        """Bound on the rewards."""
+        raise self._lacks("R")
+
+    @property
+    def low(self) -> float:
+        """Smallest reward."""
+        return 0.0
+
+    @property
+    def high(self) -> float:
+        """Largest reward."""
+        return self.R
+
+    @property
+    def whole(self) -> bool:
+        """Whether rewards are whole numbers."""
+        return True
 
     @property
     def range(self) -> float:
         """Largest less smallest reward: R for rewards in [0, R], twice the bound for Gaussian."""
-        return self.link.high - self.link.low
+        return self.high - self.low
 
     @property
     def self_concordance(self) -> float:
@@ -53,7 +70,13 @@ class Family(Recipe):
 
     @property
     def g(self) -> float:
+        """Dispersion g(tau): Var(r) = g mu'(z)."""
         return 1.0
+
+    @property
+    def quasi(self) -> bool:
+        """Whether m, mu and g are a quasi-likelihood, where g mu' only bounds the variance."""
+        return False
 
     @property
     def trials(self) -> int:
@@ -61,61 +84,92 @@ class Family(Recipe):
 
     @property
     def link(self) -> Link:
-        """The family as compiled code knows it; rewards are whole numbers from 0 to R."""
-        return Link(self.code, float(self.trials), self.g, 0.0, self.R, True)
+        """The family as compiled code knows it; whoever has another m, mu or dmu is not shipped."""
+        kind = type(self)
+        code = _CODES.get((kind.m, kind.mu, kind.dmu), OWN)
+        return Link(code, float(self.trials), self.low, self.high, self.whole)
 
     @property
     def support(self) -> str:
         """The possible rewards, in words."""
-        low, high = self.link.low, self.link.high
-        return f"a {'whole number' if self.link.whole else 'number'} from {low:g} to {high:g}"
+        kind = "whole number" if self.whole else "number"
+        return f"a {kind} from {self.low:g} to {self.high:g}"
 
     def m(self, z: ArrayLike) -> Any:
         """Cumulant m(z), finite and accurate for every float, as all that follows."""
-        raise NotImplementedError
+        raise self._lacks("m")
 
     def mu(self, z: ArrayLike) -> Any:
         """Mean reward mu(z)."""
-        raise NotImplementedError
+        raise self._lacks("mu")
 
     def dmu(self, z: ArrayLike) -> Any:
         """Slope mu'(z)."""
-        raise NotImplementedError
+        raise self._lacks("dmu")
 
     def d2mu(self, z: ArrayLike) -> Any:
-        """Second derivative mu''(z)."""
-        raise NotImplementedError
+        """Second derivative mu''(z); by differences, unless a family knows better."""
+        z, h = np.asarray(z, dtype=float), 1e-5
+        return (np.asarray(self.dmu(z + h)) - self.dmu(z - h)) / (2.0 * h)
+
+    def compiled(self) -> tuple[Any, Any, Any] | None:
+        """m, mu and dmu of one float as functions of numba's njit: kernels call them without
+        Python. They are compiled once in every process."""
+        return None
 
     def mu_dmu(self, z: Floats) -> tuple[Floats, Floats]:
         """mu(z) and mu'(z), which maximum likelihood needs together."""
-        return self.mu(z), self.dmu(z)
+        return finite(self, "mu", z), finite(self, "dmu", z)
 
     def k_mu(self, S: float) -> float:
-        """Largest slope on [-S, S]."""
-        raise NotImplementedError
+        """Largest slope on [-S, S], or a little more."""
+        slopes, margin = self._slopes(S)
+        return float(slopes.max() * margin)
 
     def c_mu(self, S: float) -> float:
-        """Smallest slope on [-S, S]."""
-        raise NotImplementedError
+        """Smallest slope on [-S, S], or a little less."""
+        slopes, margin = self._slopes(S)
+        return float(slopes.min() / margin)
+
+    def _slopes(self, S: float) -> tuple[Floats, float]:
+        """Slopes on a grid, and how much they can change up to the nearest of its points: by
+        self-concordance at most e^(M h) over a distance h."""
+        z = np.linspace(-S, S, 2001)
+        return finite(self, "dmu", z), math.exp(self.self_concordance * S / 2000.0)
 
     def contains(self, r: ArrayLike) -> Any:
         """Whether r is a possible reward, for each r."""
-        r, link = np.asarray(r, dtype=float), self.link
-        inside = (link.low <= r) & (r <= link.high)
-        return inside & (r == np.floor(r)) if link.whole else inside
+        r = np.asarray(r, dtype=float)
+        inside = (self.low <= r) & (r <= self.high)
+        return inside & (r == np.floor(r)) if self.whole else inside
 
     def draw(self, z: ArrayLike, u: ArrayLike) -> Floats:
         """Rewards at natural parameters z: the quantile of the uniform numbers u in [0, 1).
 
         One u per round couples all policies: they meet the same luck (common random numbers).
         """
-        raise NotImplementedError
+        raise self._lacks("draw")
+
+    def _lacks(self, name: str) -> Exception:
+        return NotImplementedError(f"{type(self).__name__} has no {name}: see docs/families.md")
+
+
+def finite(family: Family, name: str, z: ArrayLike) -> Any:
+    """m, mu or dmu at z, or an error that says where it is no number."""
+    values = getattr(family, name)(z)
+    good = np.isfinite(values)
+    if not good.all():
+        place = np.asarray(z)[~good].flat[0] if np.ndim(z) else z
+        raise ValueError(
+            f"{name}({place:g}) of {family!r} is {np.asarray(values)[~good].flat[0]}: methods of a "
+            "family take any float; driftbandit.checks.check_family finds what is wrong"
+        )
+    return values
 
 
 class _Logistic:
     """mu(z) = trials/(1 + e^-z), written with e^-|z|, which never overflows."""
 
-    code: ClassVar[int] = LOGIT
     trials: Any
 
     @property
@@ -198,8 +252,6 @@ class Gaussian(Family):
     variance: float = 1.0
     bound: float = 5.0
 
-    code = IDENTITY
-
     def __post_init__(self) -> None:
         self._set(
             variance=validate.positive("variance", self.variance, "noise variance"),
@@ -215,8 +267,12 @@ class Gaussian(Family):
         return self.variance
 
     @property
-    def link(self) -> Link:
-        return Link(self.code, 1.0, self.g, -self.bound, self.bound, False)
+    def low(self) -> float:
+        return -self.bound
+
+    @property
+    def whole(self) -> bool:
+        return False
 
     @property
     def self_concordance(self) -> float:
@@ -256,8 +312,6 @@ class Poisson(Family):
     """
 
     bound: int = None  # type: ignore[assignment]  # there is no default: see __post_init__
-
-    code = LOG
 
     def __post_init__(self) -> None:
         meaning = "the largest count a reward can be"
@@ -303,3 +357,9 @@ def _quantile(u: ArrayLike, inverse: Any, cdf: Any, largest: float) -> Floats:
     k = np.clip(np.nan_to_num(np.ceil(inverse(q)), nan=0.0), 0.0, largest)
     below = np.maximum(k - 1.0, 0.0)
     return np.asarray(np.where(cdf(below) >= q, below, k), dtype=float)
+
+
+_CODES = {
+    (kind.m, kind.mu, kind.dmu): code
+    for kind, code in ((Bernoulli, LOGIT), (Gaussian, IDENTITY), (Poisson, LOG))
+}

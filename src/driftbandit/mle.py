@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.families import Family
+from driftbandit.families import Family, finite
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ def loss(data: Data, theta: Floats) -> float:
     """sum_s w_s (m(z_s) - r_s z_s) + ridge/2 ||theta||^2, whose gradient is g(theta) - b."""
     z = theta @ data.X
     with np.errstate(over="ignore"):  # of e^z, after too long a step
-        misfit = data.w @ (data.family.m(z) - data.r * z)
+        misfit = data.w @ (finite(data.family, "m", z) - data.r * z)
     return float(misfit + 0.5 * data.ridge * (theta @ theta))
 
 

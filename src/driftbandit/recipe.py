@@ -13,7 +13,8 @@ class Recipe:
     """Base of every family, problem, policy and environment.
 
     A subclass is a frozen, keyword-only dataclass. It is known by its class name, so files
-    can name it, and classes written elsewhere load as soon as they have been imported.
+    can name it, and classes written elsewhere load as soon as they have been imported. So no two
+    may have one name; a class of a notebook or script may be defined again.
 
     >>> from driftbandit import Bernoulli
     >>> Bernoulli().to_dict()
@@ -26,17 +27,22 @@ class Recipe:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        _check_name(cls)
         Recipe.registry[cls.__name__] = cls
 
     @staticmethod
     def kinds(name: str) -> dict[str, type[Recipe]]:
         """Recipes by name: those that have been imported and, if `name` is not among them, all of
-        this package."""
+        this package and the one that an installed package offers under it."""
         if name not in Recipe.registry:
             import driftbandit
 
             for each in driftbandit.__all__:
                 getattr(driftbandit, each)
+        if name not in Recipe.registry:
+            from driftbandit import plugins  # reading entry points takes a while
+
+            plugins.offered(name)
         return Recipe.registry
 
     def _set(self, **values: Any) -> None:
@@ -79,11 +85,48 @@ class Recipe:
             ) from None
 
 
+def _check_name(cls: type[Recipe]) -> None:
+    """A class that took another's name would take its place in files and studies, unseen."""
+    other = Recipe.registry.get(cls.__name__) or (None if _ours(cls) else _shipped(cls.__name__))
+    if other is None or cls.__module__ == other.__module__:
+        return
+    if _ours(cls) or _ours(other):
+        ours, theirs = (cls, other) if _ours(cls) else (other, cls)
+        raise ValueError(
+            f"{ours.__name__!r} is the name of a class that comes with driftbandit "
+            f"({ours.__module__}): call the one in {theirs.__module__} something else"
+        )
+    if {"__main__", "__mp_main__"}.isdisjoint({cls.__module__, other.__module__}):
+        raise ValueError(
+            f"{cls.__module__} and {other.__module__} both have a class {cls.__name__!r}: call one "
+            "of them something else"
+        )
+
+
+def _ours(cls: type) -> bool:
+    return cls.__module__.startswith("driftbandit.")
+
+
+def _shipped(name: str) -> type[Recipe] | None:
+    """The recipe of this package with this name, which may not have been loaded yet."""
+    import driftbandit
+
+    kind = getattr(driftbandit, name) if name in driftbandit.__all__ else None
+    return kind if isinstance(kind, type) and issubclass(kind, Recipe) else None
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Recipe):
         return value.to_dict()
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _revive(value: Any) -> Any:
-    return Recipe.from_dict(value) if isinstance(value, Mapping) and "type" in value else value
+    """Recipes inside; a mapping of them may itself have a key "type", which then is no text."""
+    if not isinstance(value, Mapping):
+        return value
+    if isinstance(value.get("type"), str):
+        return Recipe.from_dict(value)
+    return {key: _revive(each) for key, each in value.items()}

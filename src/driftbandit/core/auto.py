@@ -15,9 +15,8 @@ import math
 
 import numpy as np
 
-from driftbandit.core import layout
 from driftbandit.core.compiled import atomic, inlined
-from driftbandit.core.domd import add_outer, descend, learnable, pooled, row_sum
+from driftbandit.core.domd import add_outer, carved, copied, descend, learnable, room, row_sum
 from driftbandit.core.layout import (
     FLOOR,
     GAIN,
@@ -33,6 +32,8 @@ from driftbandit.core.layout import (
     START,
     STIFFNESS,
     WEIGHT,
+    D,
+    Flag,
     Floats,
     G,
     K,
@@ -41,32 +42,34 @@ from driftbandit.core.layout import (
 from driftbandit.core.linalg import dot, inverse
 from driftbandit.core.links import log_likelihood, mean_slope
 from driftbandit.core.projection import project, project_by_solves
+from driftbandit.core.windows import learners, learners_at, pooled
 
 REFILL = 0.9  # part of a curvature that is left when lambda is refilled
 REFRESH = 256  # rounds after which P is computed anew from H at the latest, against rounding
 STIFFEST = 1e100  # of a gain: the slope of a log link can overflow
 TOO_LITTLE = 1e-3  # learners of less weight are left out of the pooled covariance
 
-learners, usual_at = inlined(layout.learners), inlined(layout.usual_at)
-
 
 @atomic
-def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: int | None) -> bool:
+def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag) -> bool:
     """The mixture sees that x gave r, `steps` after it last learnt. False, and nothing has
     changed, if x is no context or r no reward."""
     if not learnable(q, x, r):
         return False
-    d, g, u = x.size, row[G], np.empty(x.size)
-    x = x.copy()  # it may be a view of the row
+    d, g = x.size, row[G]
+    work = np.empty(room(d, 0))
+    V, u, y = carved(work, d)
+    x = copied(x, y)  # it may be a view of the row
     numbers, thetas, Hs, Ps = learners(row, d, int(q[K]))
     judge(q, g, numbers, thetas, x, r)
     forget(q, numbers, Hs, Ps, steps, row[T] % REFRESH, u)
     teach(q, g, numbers, thetas, Hs, Ps, x, r, u, large)
     lead = renew(q, numbers, thetas, Hs, Ps, u)
     share(q, numbers, lead)
-    pool(q, row, numbers, thetas, Ps, lead, u)
+    pool(q, row, numbers, thetas, Ps, lead, V, u)
     row[T] += 1.0
-    remember(row, usual_at(d), numbers)
+    remember(row, learners_at(d, len(thetas))[0] - 1, numbers)
+    work[0] = 0.0  # as in `domd.learn`
     return True
 
 
@@ -125,7 +128,7 @@ def teach(
     x: Floats,
     r: float,
     u: Floats,
-    large: int | None,
+    large: Flag,
 ) -> None:
     """One step of Algorithm 1 with eta = 1 for every learner."""
     n, d = thetas.shape
@@ -192,12 +195,18 @@ def share(q: Floats, numbers: Floats, lead: int) -> None:
 
 @inlined
 def pool(
-    q: Floats, row: Floats, numbers: Floats, thetas: Floats, Ps: Floats, lead: int, u: Floats
+    q: Floats,
+    row: Floats,
+    numbers: Floats,
+    thetas: Floats,
+    Ps: Floats,
+    lead: int,
+    V: Floats,
+    u: Floats,
 ) -> None:
     """theta and H of the normal distribution with the moments of the mixture, or the leader's."""
     n, d = thetas.shape
     theta, H = pooled(row, d)
-    V = np.empty((d, d))
     for j in range(d):
         theta[j] = 0.0
         for i in range(d):
@@ -235,12 +244,15 @@ def remember(row: Floats, usual: int, numbers: Floats) -> None:
 
 
 @atomic
-def age(q: Floats, row: Floats, d: int, steps: float) -> None:
+def age(q: Floats, row: Floats, steps: float) -> None:
     """Steps without data."""
-    u, lead = np.empty(d), 0
+    d, lead = int(q[D]), 0
+    work = np.empty(room(d, 0))
+    V, u, _ = carved(work, d)
     numbers, thetas, Hs, Ps = learners(row, d, int(q[K]))
     forget(q, numbers, Hs, Ps, steps, -1.0, u)
     for k in range(len(thetas)):
         if numbers[WEIGHT, k] > numbers[WEIGHT, lead]:
             lead = k
-    pool(q, row, numbers, thetas, Ps, lead, u)
+    pool(q, row, numbers, thetas, Ps, lead, V, u)
+    work[0] = 0.0

@@ -10,7 +10,6 @@ import math
 import numpy as np
 from numba.extending import register_jitable
 
-from driftbandit.core import layout
 from driftbandit.core.compiled import atomic, inlined
 from driftbandit.core.layout import (
     CONSTANT,
@@ -24,6 +23,7 @@ from driftbandit.core.layout import (
     MASS,
     SCALE,
     D,
+    Flag,
     Floats,
     G,
     Ints,
@@ -33,23 +33,24 @@ from driftbandit.core.layout import (
 from driftbandit.core.linalg import EPS, dot, factor, inverse, inverse_norm, measure, solve
 from driftbandit.core.links import mean_slope, possible
 from driftbandit.core.projection import project, project_by_solves
+from driftbandit.core.windows import pooled, window
 from driftbandit.theory.radius import Radius, beta, discounted_count
 
-pooled = inlined(layout.pooled)
 for formula in (beta, discounted_count):  # plain Python, and also for kernels
     register_jitable(formula)
 
 
 @atomic
-def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: int | None) -> bool:
+def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag) -> bool:
     """One discounted mirror-descent step (eq. 1) after `steps` of ageing, then the curvature at
     the new iterate. False, and nothing has changed, if x is no context or r no reward."""
     if not learnable(q, x, r):
         return False
     d, g = x.size, row[G]
-    x = x.copy()  # it may be a view of the row
     theta, H = pooled(row, d)
-    F, u = np.empty((d, d)), np.empty(d)
+    work = np.empty(room(d, 0))
+    F, u, y = carved(work, d)
+    x = copied(x, y)  # it may be a view of the row
     gamma = q[GAMMA] if steps == 1.0 else q[GAMMA] ** steps
     age(gamma, q[LAM], H)  # A_t = gamma H_t + (1 - gamma) lambda I, in place of H_t
     factor(H, F, large)
@@ -65,10 +66,25 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: int 
     add_outer(H, w, x)  # H_{t+1} = A_t + mu'(x'theta_{t+1})/g x x'
     row[T] += 1.0
     row[FLOOR] = gamma * row[FLOOR] + (1.0 - gamma) * q[LAM]
-    if row[T] % max(16, d // 2) == 0.0:
+    if int(row[T]) % max(16, d // 2) == 0:
         inverse(H, F, u)
         row[FLOOR] = max(row[FLOOR], 1.0 / row_sum(F))
+    work[0] = 0.0  # numba frees an array after its last use by name, so windows need this
     return True
+
+
+@inlined
+def carved(work: Floats, d: int) -> tuple[Floats, Floats, Floats]:
+    """A matrix and two vectors of scratch."""
+    return window(work, 0, (d, d)), window(work, d * d, (d,)), window(work, d * d + d, (d,))
+
+
+@inlined
+def copied(x: Floats, y: Floats) -> Floats:
+    """y = x."""
+    for j in range(x.size):
+        y[j] = x[j]
+    return y
 
 
 @inlined
@@ -102,10 +118,10 @@ def age(gamma: float, lam: float, H: Floats) -> None:
 
 
 @atomic
-def age_row(q: Floats, row: Floats, d: int, steps: float) -> None:
+def age_row(q: Floats, row: Floats, steps: float) -> None:
     """Steps without data."""
     gamma = q[GAMMA] ** steps
-    age(gamma, q[LAM], pooled(row, d)[1])
+    age(gamma, q[LAM], pooled(row, int(q[D]))[1])
     row[FLOOR] = gamma * row[FLOOR] + (1.0 - gamma) * q[LAM]
 
 
@@ -131,40 +147,79 @@ def add_outer(A: Floats, w: float, x: Floats) -> None:
             A[j, k] += w * (x[j] * x[k])
 
 
+@inlined
+def room(d: int, n_arms: int) -> int:
+    """Numbers of scratch that `rank` needs, or `learn`, which has no arms."""
+    return d * d + 2 * d + 2 * n_arms + 1
+
+
 @atomic
-def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large: int | None) -> int:
-    """best = the arms that maximise x'theta_t + beta_t ||x||_{H_t^-1} (eq. 2), best first, ties to
+def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large: Flag) -> int:
+    """best = the arms that maximise x'theta_t + beta_t ||x||_{H_t^-1} (eq. 3), best first, ties to
     the lowest index; or x'theta for one draw of theta, if there is noise. Returns the best, or -1
     if an arm is no context.
 
     H >= floor I bounds the value of an arm for the price of x'theta: only arms whose bound reaches
     what is already found need their norm. The winners are those of a plain scan, to the last bit.
     """
-    d, k = arms.shape[1], best.size
-    if d != q[D] or len(arms) < k or k == 0:
+    (n, d), k = arms.shape, best.size
+    if d != q[D] or n < k or k == 0:
         return -1
     theta, H = pooled(row, d)
-    F, y, top, X = np.empty((d, d)), np.empty(d), np.empty(k), arms.reshape(arms.size)
+    work, X, end = np.empty(room(d, n)), window(arms, 0, (n * d,)), d * d + 2 * d
+    F, y, drawn = carved(work, d)
+    bound, value = window(work, end, (n,)), window(work, end + n, (n + 1,))
     factor(H, F, large)
     radius = Radius(q[CONSTANT], q[LOG_ROUND], q[LOG_MASS], q[MASS], q[GAMMA])
-    width, good = q[SCALE] * beta(radius, row[T] + 1.0), True
+    width = q[SCALE] * beta(radius, row[T] + 1.0)
     reach = width * longest(row[FLOOR], H)
     if noise.size > 0:
-        theta, width, reach = drawn(theta, F, width, noise), 0.0, 0.0
+        draw(theta, F, width, noise, drawn)
+        theta, width, reach = drawn, 0.0, 0.0
+    first = bounded(q, X, theta, reach, value, bound)
+    value[n] = -math.inf  # nobody's
     for place in range(k):
-        top[place] = -math.inf
-    for a in range(len(arms)):
-        value, square = measure(X, a * d, theta)
+        best[place] = n
+    last = n
+    for turn in range(-1, n if first >= 0 else -1):
+        a = first if turn < 0 else turn  # the most promising first: few others then reach it
+        if ahead(bound[a], a, value, last):
+            value[a] += width * inverse_norm(F, X, a * d, y, large)
+            bound[a] = math.nan  # it has had its turn
+            enter(a, value, best)
+            last = best[k - 1]
+    work[0] = 0.0  # as in `learn`
+    return int(best[0]) if first >= 0 else -1
+
+
+@inlined
+def bounded(q: Floats, X: Floats, theta: Floats, reach: float, value: Floats, bound: Floats) -> int:
+    """value = x'theta and bound = value + reach ||x|| of every arm in X, one after the other;
+    returns the arm of the largest bound, or -1 if one is no context."""
+    first, most, good = 0, -math.inf, True
+    for a in range(bound.size):
+        value[a], square = measure(X, a * theta.size, theta)
         good &= is_context(q, square)
-        if value + reach * math.sqrt(square) > top[k - 1]:
-            value += width * inverse_norm(F, X, a * d, y, large)
-            place = k - 1
-            if value > top[place]:
-                while place > 0 and value > top[place - 1]:
-                    top[place], best[place] = top[place - 1], best[place - 1]
-                    place -= 1
-                top[place], best[place] = value, a
-    return int(best[0]) if good else -1
+        bound[a] = total = value[a] + reach * math.sqrt(square)
+        first, most = (a, total) if total > most else (first, most)
+    return first if good else -1
+
+
+@inlined
+def ahead(reached: float, a: int, value: Floats, b: int) -> bool:
+    """Whether arm a, if it reached this value, would come before arm b."""
+    return reached > value[b] or (reached == value[b] and a < b)
+
+
+@inlined
+def enter(a: int, value: Floats, best: Ints) -> None:
+    """Put arm a where it belongs among the best, if it does."""
+    place = best.size - 1
+    if ahead(value[a], a, value, best[place]):
+        while place > 0 and ahead(value[a], a, value, best[place - 1]):
+            best[place] = best[place - 1]
+            place -= 1
+        best[place] = a
 
 
 @inlined
@@ -190,10 +245,9 @@ def longest(floor: float, H: Floats) -> float:
 
 
 @inlined
-def drawn(theta: Floats, F: Floats, width: float, noise: Floats) -> Floats:
-    """theta + width L'^-1 D^-1/2 noise: a draw from N(theta, width^2 H^-1)."""
+def draw(theta: Floats, F: Floats, width: float, noise: Floats, out: Floats) -> None:
+    """out = theta + width L'^-1 D^-1/2 noise: a draw from N(theta, width^2 H^-1)."""
     d = theta.size
-    out = np.empty(d)
     for j in range(d - 1, -1, -1):
         total = noise[j] * F[j, j]
         for k in range(j + 1, d):
@@ -201,4 +255,3 @@ def drawn(theta: Floats, F: Floats, width: float, noise: Floats) -> Floats:
         out[j] = total
     for j in range(d):
         out[j] = theta[j] + width * out[j]
-    return out

@@ -10,19 +10,22 @@ from numba import float64, int64, types
 from driftbandit.core import auto, domd, rows
 from driftbandit.core.compiled import atomic, inlined, ready
 from driftbandit.core.large import LARGE, LOOPS_BELOW
-from driftbandit.core.layout import Floats, Ints
+from driftbandit.core.layout import Flag, Floats, Ints
+from driftbandit.core.own import Function
 from driftbandit.core.threads import parts_of, spread
+from driftbandit.core.windows import window
 
 # Arrays that Python may write to, also where kernels only read: another match is slower to find.
 VECTOR, MATRIX, SETS = float64[::1], float64[:, ::1], float64[:, :, ::1]
 PLACES, PLACE_TABLE = int64[::1], int64[:, ::1]
+MANY = 10_000  # arms from which on a sharper bound pays
 
 
 def _table(table: Any) -> Any:
     return MATRIX if table.dtype == np.float64 else types.float32[:, ::1]
 
 
-def _flag(value: int | None) -> Any:
+def _flag(value: Flag) -> Any:
     return types.none if value is None else int64
 
 
@@ -42,34 +45,34 @@ rank = inlined(_plain(domd.rank))
 
 @atomic
 def choose(q: Floats, row: Floats, arms: Floats) -> int:
-    """`slate` for the most frequent call: each argument takes numba 40 ns to look at."""
-    return rank(q, row, arms, np.empty(0), np.empty(1, np.int64), None)
-
-
-@atomic
-def choose_large(q: Floats, row: Floats, arms: Floats) -> int:
-    return rank(q, row, arms, np.empty(0), np.empty(1, np.int64), LARGE)
+    """`slate` for the most frequent call: each argument takes numba 20 to 40 ns to look at."""
+    if len(arms) >= MANY:
+        return -1
+    return rank(q, row, arms, window(arms, 0, (0,)), np.empty(1, np.int64), None)
 
 
 class Engine:
-    """The kernels for learners of d dimensions; `mixed` rows are AutoDOMD's."""
+    """The kernels for learners of d dimensions; `mixed` rows are AutoDOMD's, and `own` is a family
+    that kernels call, which may fail."""
 
-    def __init__(self, d: int, mixed: bool) -> None:
-        self.d, self.mixed = d, mixed
+    def __init__(self, d: int, mixed: bool, own: Function | None) -> None:
+        self.d, self.mixed, self.own = d, mixed, own
         self.large = None if d < LOOPS_BELOW else LARGE
         self._loaded: set[Any] = set()  # batches by kernel and precision
 
     def choose(self) -> Any:
-        """(recipe, row, arms) -> the arm to play, or -1 if an arm is no context."""
-        if self.mixed:  # for which a tenth of a microsecond is not worth a kernel of its own
-            rank, large, noise, best = self.slate(), self.large, np.empty(0), np.empty(1, np.int64)
-            return lambda q, row, arms: rank(q, row, arms, noise, best, large)
-        found = choose if self.large is None else choose_large
-        ready(found, VECTOR, VECTOR, MATRIX)
-        return found
+        """(recipe, row, arms) -> the arm to play; or -1 if an arm is no context, or if they are
+        `MANY`, for which the caller may have a sharper floor."""
+        if not self.mixed and self.large is None:
+            ready(choose, VECTOR, VECTOR, MATRIX)
+            return choose
+        rank, large, noise, best = self.slate(), self.large, np.empty(0), np.empty(1, np.int64)
+        return lambda q, row, arms: (
+            rank(q, row, arms, noise, best, large) if len(arms) < MANY else -1
+        )
 
     def slate(self) -> Any:
-        """(recipe, row, arms, noise, best, large) -> the same, after filling `best`."""
+        """(recipe, row, arms, noise, best, large) -> the best arm, or -1, after filling `best`."""
         ready(slate, VECTOR, VECTOR, MATRIX, VECTOR, PLACES, _flag(self.large))
         return slate
 
@@ -78,9 +81,9 @@ class Engine:
         learnt."""
         found = learn_mixed if self.mixed else learn
         ready(found, VECTOR, VECTOR, VECTOR, float64, float64, _flag(self.large))
-        return found
+        return found if self.own is None else self.own.guarded(found)
 
-    def _kinds(self, table: Any, learning: bool) -> tuple[int | None, ...]:
+    def _kinds(self, table: Any, learning: bool) -> tuple[Flag, ...]:
         """The flags single, double, and mixed where it is about learning."""
         single, mixed = table.dtype == np.float32, self.mixed and learning
         flags = single, not single and not mixed, mixed
@@ -124,13 +127,16 @@ class Engine:
         def work(part: int) -> None:
             rows.learn_rows(q, table, which, x, r, steps, part, parts, *flags)
 
-        spread(work, parts)
+        if self.own is None:
+            spread(work, parts)
+        else:
+            self.own.guard(table, which, lambda: spread(work, parts))
 
     def age(self, q: Floats, row: Floats, steps: float) -> None:
         """Age one row by so many rounds without data."""
         kernel_ = auto.age if self.mixed else domd.age_row
-        ready(kernel_, VECTOR, VECTOR, int64, float64)
-        kernel_(q, row, self.d, steps)
+        ready(kernel_, VECTOR, VECTOR, float64)
+        kernel_(q, row, steps)
 
     def warm(self, fresh: Floats, q: Floats) -> None:
         """Load or compile everything that a learner of these dimensions can ask for."""

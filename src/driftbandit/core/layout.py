@@ -5,7 +5,7 @@ A learner is one row of float64. DOMD's row is
     t, g, floor, theta (d), H (d, d)
 
 and AutoDOMD's goes on with its K learners. Tables of fields say so in Python (`views`, `packed`);
-`pooled` and `learners` say the same to kernels. The recipe is no part of a row: it travels
+`learners_at` says the same to kernels (see `windows`). The recipe is no part of a row: it travels
 beside it as another array.
 """
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Fields = dict[str, tuple[int, ...]]
+Flag = int | None  # of a kernel: where it is None, numba leaves its branch out
 
 T, G, FLOOR, THETA = range(4)  # places in a row; H follows theta
 POINTS = 128  # of AutoDOMD's history of its effective memory
@@ -97,25 +98,12 @@ def packed(arrays: dict[str, Any], fields: Fields, n: int) -> Floats:
 WEIGHT, GAIN, STIFFNESS, ROUNDS, KEPT = range(5)  # numbers of AutoDOMD's learners
 
 
-def pooled(row: Floats, d: int) -> tuple[Floats, Floats]:
-    """theta and H of a row, DOMD's or AutoDOMD's."""
-    H = THETA + d
-    return row[THETA:H], row[H : H + d * d].reshape(d, d)
-
-
-def learners(row: Floats, d: int, n: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """The n learners in a row of AutoDOMD: numbers (5, n), thetas (n, d), Hs and Ps (n, d, d)."""
-    a = THETA + d + d * d + 1  # `usual` comes right before
-    b = a + 5 * n
-    c, e = b + n * d, b + n * d + n * d * d
-    square = (n, d, d)
-    numbers, thetas = row[a:b].reshape(5, n), row[b:c].reshape(n, d)
-    return numbers, thetas, row[c:e].reshape(square), row[e : e + n * d * d].reshape(square)
-
-
-def usual_at(d: int) -> int:
-    """Where a row of AutoDOMD holds `usual`."""
-    return THETA + d + d * d
+def learners_at(d: int, n: int) -> tuple[int, int, int, int]:
+    """Where a row of AutoDOMD holds the numbers, thetas, Hs and Ps of its n learners."""
+    numbers = THETA + d + d * d + 1  # right after `usual`
+    thetas = numbers + 5 * n
+    Hs = thetas + n * d
+    return numbers, thetas, Hs, Hs + n * d * d
 
 
 # A recipe is an array too. These are the places of what kernels read, in the paper's letters.

@@ -10,7 +10,7 @@ import math
 
 from driftbandit.core import large as lapack
 from driftbandit.core.compiled import inlined, kernel
-from driftbandit.core.layout import Floats
+from driftbandit.core.layout import Flag, Floats
 
 EPS = 2.0**-52
 
@@ -35,7 +35,7 @@ def measure(X: Floats, at: int, y: Floats) -> tuple[float, float]:
 
 
 @kernel
-def factor(A: Floats, F: Floats, large: int | None) -> None:
+def factor(A: Floats, F: Floats, large: Flag) -> None:
     """A = L D L' with unit lower L: F holds L' above its diagonal and 1/sqrt(D) on it.
 
     A pivot that rounding has left without a digit counts as eps of its diagonal entry.
@@ -50,14 +50,16 @@ def factor(A: Floats, F: Floats, large: int | None) -> None:
                 total -= F[q, j] * F[q, k]
             F[k, j] = total
         for k in range(j):
-            scaled = F[k, j] * (F[k, k] * F[k, k])
+            scaled = F[k, j] * F[k, k]
             pivot -= scaled * F[k, j]
             F[k, j] = scaled
-        F[j, j] = math.sqrt(1.0 / max(pivot, EPS * A[j, j]))
+        F[j, j] = 1.0 / max(pivot, EPS * A[j, j])
+    for j in range(len(A)):  # at the end: each pivot waits for the one before
+        F[j, j] = math.sqrt(F[j, j])
 
 
 @kernel
-def solve(F: Floats, b: Floats, u: Floats, large: int | None) -> None:
+def solve(F: Floats, b: Floats, u: Floats, large: Flag) -> None:
     """u = A^-1 b."""
     if large is not None:
         for j in range(b.size):
@@ -80,7 +82,7 @@ def solve(F: Floats, b: Floats, u: Floats, large: int | None) -> None:
 
 
 @kernel
-def inverse_norm(F: Floats, x: Floats, at: int, y: Floats, large: int | None) -> float:
+def inverse_norm(F: Floats, x: Floats, at: int, y: Floats, large: Flag) -> float:
     """||x||_{A^-1} of the d numbers from this place on: sqrt(y' D^-1 y) with L y = x."""
     total = 0.0
     if large is not None:

@@ -1,6 +1,6 @@
 """The mean of a reward, its slope and its log likelihood, compiled and finite for every float.
 
-q is a recipe: `q[LINK]` is the code of the family.
+q is a recipe: `q[LINK]` is the code of a shipped family, or the address of another (see `own`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import math
 
 from driftbandit.core.compiled import inlined, kernel
 from driftbandit.core.layout import HIGH, LINK, LOW, TRIALS, WHOLE, Floats
-from driftbandit.families import IDENTITY, LARGEST_EXPONENT, LOGIT
+from driftbandit.core.own import value
+from driftbandit.families import IDENTITY, LARGEST_EXPONENT, LOG, LOGIT
 
 
 @kernel
@@ -21,8 +22,10 @@ def mean_slope(q: Floats, z: float) -> tuple[float, float]:
         return q[TRIALS] * (share if z >= 0.0 else e * share), q[TRIALS] * (e * share * share)
     if q[LINK] == IDENTITY:
         return z, 1.0
-    mean = math.exp(min(z, LARGEST_EXPONENT))
-    return mean, mean
+    if q[LINK] == LOG:
+        mean = math.exp(min(z, LARGEST_EXPONENT))
+        return mean, mean
+    return value(q[LINK], 1, z), value(q[LINK], 2, z)
 
 
 @inlined
@@ -32,7 +35,9 @@ def log_likelihood(q: Floats, r: float, z: float) -> float:
         return r * z - q[TRIALS] * (max(z, 0.0) + math.log1p(math.exp(-abs(z))))
     if q[LINK] == IDENTITY:
         return r * z - 0.5 * z * z
-    return r * z - math.exp(min(z, LARGEST_EXPONENT))
+    if q[LINK] == LOG:
+        return r * z - math.exp(min(z, LARGEST_EXPONENT))
+    return r * z - value(q[LINK], 0, z)
 
 
 @inlined

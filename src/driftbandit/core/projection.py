@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from driftbandit.core.compiled import inlined, kernel
-from driftbandit.core.layout import Floats
+from driftbandit.core.layout import Flag, Floats
 from driftbandit.core.linalg import dot, factor, inverse_norm, solve
 
 STEPS = 64  # of Lanczos' method, at most; a handful is usual
@@ -20,9 +20,7 @@ CLOSE = 1.0 + 1e-14  # rounding leaves no more of S to gain
 
 
 @kernel
-def project(
-    c: float, A: Floats, w: float, x: Floats, v: Floats, S: float, large: int | None
-) -> None:
+def project(c: float, A: Floats, w: float, x: Floats, v: Floats, S: float, large: Flag) -> None:
     """v <- its projection for M = c A + w x x', v outside the ball: a factorisation of M + nu I a
     step."""
     d, nu, length = v.size, 0.0, 0.0

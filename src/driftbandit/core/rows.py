@@ -1,8 +1,8 @@
 """Batches: some rows of many, as simulations and fleets have them.
 
 Rows may be in single precision; arithmetic is double: a row is widened, and written back by
-`keep`. Of the arguments `single`, `double` and `mixed` (AutoDOMD) one says what the rows are, and
-the others are None, which leaves their branch uncompiled (see `large`).
+`keep`. Of the flags `single`, `double` and `mixed` (AutoDOMD) one says what the rows are, and the
+others are None.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import numpy as np
 
 from driftbandit.core import auto, domd
 from driftbandit.core.compiled import kernel
-from driftbandit.core.domd import pooled
-from driftbandit.core.layout import THETA, D, Floats, Ints, S
-from driftbandit.core.linalg import dot
+from driftbandit.core.layout import THETA, D, Flag, Floats, Ints, S
+from driftbandit.core.windows import borrowed, pooled
 
 ROUND_UP = 1.0 + 2.0**-23  # v times it, rounded to single precision, is v or more
 
@@ -26,20 +25,21 @@ def rank_rows(
     arms: Floats,
     noise: Floats,
     best: Ints,
-    single: int | None,
-    double: int | None,
-    large: int | None,
+    single: Flag,
+    double: Flag,
+    large: Flag,
 ) -> int:
     """best[b] = the best arms[b] of the learner which[b], or of arms[0] for all; returns the first
     b at which an arm is no context, or -1."""
     shared, one, arm = len(arms) == 1, np.empty(rows.shape[1]), -1
+    table, sets, draws, out = borrowed(rows), borrowed(arms), borrowed(noise), borrowed(best)
     for b in range(len(which)):
-        X = arms[0 if shared else b]
+        X = sets[0 if shared else b]
         if double is not None:
-            arm = domd.rank(q, rows[which[b]], X, noise[b], best[b], large)
+            arm = domd.rank(q, table[which[b]], X, draws[b], out[b], large)
         if single is not None:
-            widen(rows, which[b], one)
-            arm = domd.rank(q, one, X, noise[b], best[b], large)
+            widen(table, which[b], one)
+            arm = domd.rank(q, one, X, draws[b], out[b], large)
         if arm < 0:
             return b
     return -1
@@ -55,10 +55,10 @@ def learn_rows(
     steps: Floats,
     part: int,
     of: int,
-    single: int | None,
-    double: int | None,
-    mixed: int | None,
-    large: int | None,
+    single: Flag,
+    double: Flag,
+    mixed: Flag,
+    large: Flag,
 ) -> None:
     """Teach the learners which[b], in order, if they belong to this part of so many.
 
@@ -66,17 +66,18 @@ def learn_rows(
     cache lines, and a learner that comes twice is taught in order.
     """
     one = np.empty(rows.shape[1])
+    table, played = borrowed(rows), borrowed(x)
     for b in range(len(which)):
         if (which[b] >> 6) % of != part:
             continue
         if mixed is not None:
-            auto.learn(q, rows[which[b]], x[b], r[b], steps[b], large)
+            auto.learn(q, table[which[b]], played[b], r[b], steps[b], large)
         if double is not None:
-            domd.learn(q, rows[which[b]], x[b], r[b], steps[b], large)
+            domd.learn(q, table[which[b]], played[b], r[b], steps[b], large)
         if single is not None:
-            widen(rows, which[b], one)
-            domd.learn(q, one, x[b], r[b], steps[b], large)
-            keep(q, one, rows, which[b])
+            widen(table, which[b], one)
+            domd.learn(q, one, played[b], r[b], steps[b], large)
+            keep(q, one, table[which[b]])
 
 
 @kernel
@@ -87,17 +88,17 @@ def widen(rows: Floats, i: int, one: Floats) -> None:
 
 
 @kernel
-def keep(q: Floats, one: Floats, rows: Floats, i: int) -> None:
-    """Row i = one in single precision; rounding breaks neither H >= floor I nor ||theta|| <= S.
+def keep(q: Floats, one: Floats, row: Floats) -> None:
+    """row = one in single precision; rounding breaks neither H >= floor I nor ||theta|| <= S.
 
     What rounding takes from the entries beside the diagonal goes on top of the diagonal, which
     is rounded up: the difference is diagonally dominant.
     """
-    d = int(q[D])
-    theta, H = pooled(rows[i], d)
+    d, square = int(q[D]), 0.0
+    theta, H = pooled(row, d)
     exact_theta, exact = pooled(one, d)
     for j in range(THETA):
-        rows[i, j] = one[j]
+        row[j] = one[j]
     for j in range(d):
         lost = 0.0
         for k in range(d):
@@ -109,7 +110,7 @@ def keep(q: Floats, one: Floats, rows: Floats, i: int) -> None:
         if H[j, j] < least:
             H[j, j] = least * ROUND_UP
         theta[j] = exact_theta[j]
-    wide = theta.astype(np.float64)
-    if dot(wide, wide) > q[S] * q[S]:  # so it was not before it was rounded
+        square += np.float64(theta[j]) ** 2
+    if square > q[S] * q[S]:  # so it was not before it was rounded
         for j in range(d):
             theta[j] = exact_theta[j] / ROUND_UP

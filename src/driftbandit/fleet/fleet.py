@@ -144,14 +144,19 @@ class Fleet:
                 except OSError as error:
                     raise self._short(error, done) from None
                 noise = self._noise(len(which))
-                self.policy.update_rows(self._members.table.rows, which, X[part], r[part], noise)
+                try:
+                    rows = self._members.table.rows
+                    self.policy.update_rows(rows, which, X[part], r[part], noise)
+                except ValueError as error:  # a family of the caller's
+                    raise self._short(error, done) from error.__cause__
                 done += len(which)
 
     @staticmethod
-    def _short(error: OSError, done: int) -> OSError:
+    def _short(error: Exception, done: int) -> Exception:
         if not done:
             return error
-        return OSError(f"{error}. The first {done} rows of the batch are learnt: pass the others")
+        kind = OSError if isinstance(error, OSError) else ValueError
+        return kind(f"{error}. The first {done} rows of the batch are learnt: pass the others")
 
     def _arms(self, count: int, arms: ArrayLike) -> Floats:
         meaning, shape = (

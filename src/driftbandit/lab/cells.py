@@ -7,16 +7,14 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from driftbandit.environments import Environment
+from driftbandit.lab.play import play
+from driftbandit.lab.sources import Versions
 from driftbandit.lab.spec import Study
-from driftbandit.policies import Policy, memory_bytes
 from driftbandit.recipe import Recipe
-from driftbandit.simulation import simulate
 
-FORMAT = 1  # part of every key: raise it when the same recipe would give other numbers
+FORMAT = 2  # part of every key: raise it when files of before cannot be read any more
 
 
 @dataclass(frozen=True)
@@ -30,6 +28,7 @@ class Cell:
     swept: str
     seeds: tuple[int, ...]
     points: int
+    code: str  # version of the sources of everything above
 
     @property
     def key(self) -> str:
@@ -42,80 +41,34 @@ def cells_of(study: Study, block: int) -> list[Cell]:
     """The cells of a study, its seeds in blocks; the split changes no number."""
     first = study.first_seed
     found: dict[str, Cell] = {}
+    versions = Versions()
     for world_label, world, world_options in study.worlds():
         for policy_label, policy, options, seeds in study.contests(world):
             last = first + seeds
             blocks = [tuple(range(k, min(k + block, last))) for k in range(first, last, block)]
             swept = {f"environment.{k}": v for k, v in world_options.items()}
             swept |= {f"policy.{k}": v for k, v in options.items()}
-            recipes = _json(world.to_dict()), _json(policy.to_dict()), _json(swept)
+            recipes = _json(world.to_dict()), _json(policy.to_dict())
+            code = versions.of(*recipes)
             for some in blocks:
-                cell = Cell(world_label, policy_label, *recipes, some, study.points)
+                cell = Cell(
+                    world_label, policy_label, *recipes, _json(swept), some, study.points, code
+                )
                 found[cell.key] = cell
     return list(found.values())
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
-
-
-class _Watch:
-    """Tracking error, distance in the confidence set's own units, and memory, at some rounds."""
-
-    def __init__(self, policy: Policy, rounds: Any, n: int) -> None:
-        self.policy, self.rows = policy, {int(t): k for k, t in enumerate(rounds)}
-        self.error = np.full((n, len(rounds)), np.nan)
-        self.ratio = np.full((n, len(rounds)), np.nan)
-        self.bytes = np.zeros(len(rounds), dtype=np.int64)
-
-    def __call__(self, t: int, memory: Any, theta: Any) -> None:
-        k = self.rows.get(t)
-        if k is None:
-            return
-        self.bytes[k] = memory_bytes(memory) // len(theta)
-        if hasattr(memory, "theta"):
-            gap = memory.theta - theta
-            self.error[:, k] = np.linalg.norm(gap, axis=1)
-            if hasattr(self.policy, "width") and hasattr(memory, "H"):
-                norm = np.sqrt(np.einsum("nd,nde,ne->n", gap, memory.H, gap))
-                width = np.asarray(self.policy.width(memory))
-                self.ratio[:, k] = norm / np.where(width > 0, width, np.nan)
-
-
 def run_cell(cell: Cell) -> pl.DataFrame:
-    """Play a cell: one row per seed and recorded round.
-
-    regret and reward are cumulative; choose_us and update_us are means per round and seed since the
-    recorded round before; error = ||theta_t - theta*_t||, ratio = that distance in the norm H_t
-    over the width of the bonus.
-    """
-    policy: Policy = Recipe.from_dict(json.loads(cell.policy))
-    world: Environment = Recipe.from_dict(json.loads(cell.environment))
-    rounds = np.unique(np.linspace(1, world.horizon, min(cell.points, world.horizon)).astype(int))
-    watch = _Watch(policy, rounds, len(cell.seeds))
-    run = simulate(policy, world, cell.seeds, watch=watch)
-    n, k = len(cell.seeds), len(rounds)
-    starts = np.concatenate([[0], rounds[:-1]])
-    spans = rounds - starts
-
-    def per_round(ns: Any) -> Any:
-        return np.tile(np.add.reduceat(ns, starts) / spans / 1000.0, n)
-
-    frame = pl.DataFrame(
-        {
-            "seed": np.repeat(np.array(cell.seeds, dtype=np.int64), k),
-            "round": np.tile(rounds.astype(np.int64), n),
-            "regret": run.cumulative[:, rounds - 1].ravel(),
-            "reward": np.cumsum(run.rewards, axis=1)[:, rounds - 1].ravel(),
-            "choose_us": per_round(run.choose_ns),
-            "update_us": per_round(run.update_ns),
-            "error": watch.error.ravel(),
-            "ratio": watch.ratio.ravel(),
-            "bytes": np.tile(watch.bytes, n),
-        }
-    )
-    return frame.select(
+    """Play a cell: what `play` records, with its labels."""
+    policy = Recipe.from_dict(json.loads(cell.policy))
+    world = Recipe.from_dict(json.loads(cell.environment))
+    groups = [play(policy, world, some, cell.points) for some in world.together(cell.seeds)]
+    return pl.concat(groups).select(
         pl.lit(cell.environment_label).alias("environment"),
         pl.lit(cell.policy_label).alias("policy"),
         pl.all(),
     )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

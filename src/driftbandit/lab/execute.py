@@ -9,29 +9,30 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from dataclasses import dataclass
-from multiprocessing import get_context
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from driftbandit.lab.cells import Cell, cells_of, run_cell
+from driftbandit.lab.luggage import Luggage
+from driftbandit.lab.sources import Versions
 from driftbandit.lab.spec import Study
 from driftbandit.lab.store import Store
+from driftbandit.lab.workers import pool_of
 from driftbandit.recipe import Recipe
 from driftbandit.simulation import simulate
 
 RETRIES = 3  # times that a pool whose worker died is built anew
 
-
 Progress = Callable[[int, int], None]  # cells done, cells in all
+Say = Callable[[str], None]  # what is being done
 
 
 @dataclass(frozen=True)
@@ -46,70 +47,96 @@ class Engine:
         return min(self.workers or os.cpu_count() or 1, max(1, cells))
 
 
+class Done(NamedTuple):
+    """How many cells were run, and how many were stored already."""
+
+    ran: int
+    stored: int
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What all cells of a run have in common."""
+
+    study: Study
+    store: Store
+    engine: Engine
+    progress: Progress
+    say: Say
+
+
 def execute(
     study: Study,
     text: str,
     store: Store,
     engine: Engine | None = None,
     progress: Progress = lambda done, total: None,
-) -> int:
-    """Run the cells that are not stored yet; returns how many that were."""
+    say: Say = lambda what: None,
+) -> Done:
+    """Run the cells that are not stored yet."""
     engine = engine or Engine()
-    if study.tune_on and study.first_seed < study.tune_on:
+    most = max((trial.seeds for trial in study.trials()), default=0)
+    if study.first_seed < most:
         raise ValueError(
             f"seeds from first_seed = {study.first_seed} on would judge what tune_on = "
-            f"{study.tune_on} chose with them: raise first_seed"
+            f"{most} chose with them: raise first_seed"
         )
-    cells, ran = cells_of(study, engine.block), 0
-    for trial in study.trials():
-        labels, best, more = tune(trial, text, store, engine, progress)
+    job = _Job(study, store, engine, progress, say)
+    trials = [cells_of(trial, engine.block) for trial in study.trials()]
+    tuning = replace(job, store=Store(store.folder / "tuning"))
+    if trials:
+        tuning.store.keep(text, [cell for cells in trials for cell in cells])
+    cells, ran, stored = cells_of(study, engine.block), 0, 0
+    for trial in trials:
+        done = run_cells(trial, tuning, "choosing variants")
+        labels, best = chosen(trial, tuning.store)
         cells = [c for c in cells if c.policy_label not in labels or _variant(c) in best]
-        ran += more
-    return ran + run_cells(cells, study.name, text, store, engine, progress)
+        ran, stored = ran + done.ran, stored + done.stored
+    store.keep(text, cells)
+    done = run_cells(cells, job, "cells")
+    return Done(ran + done.ran, stored + done.stored)
 
 
-def run_cells(
-    cells: list[Cell], name: str, text: str, store: Store, engine: Engine, progress: Progress
-) -> int:
-    missing = [cell for cell in cells if not store.has(cell)]
-    done = len(cells) - len(missing)
-    progress(done, len(cells))
-    store.keep(text)
+def run_cells(cells: list[Cell], job: _Job, what: str) -> Done:
+    missing = [cell for cell in cells if not job.store.has(cell)]
+    done = Done(len(missing), len(cells) - len(missing))
+    job.progress(done.stored, len(cells))
     if not missing:
-        return 0
-    workers, cores = engine.pool_size(len(missing)), os.cpu_count() or 1
-    facts = {"study": name, "cells": len(missing), "engine": engine.scheduler or "processes"}
-    store.start(facts | {"workers": workers, "shared_cores": workers > cores})
+        return done
+    workers, cores = job.engine.pool_size(len(missing)), os.cpu_count() or 1
+    scheduler = job.engine.scheduler
+    facts = {"study": job.study.name, "cells": len(missing), "engine": scheduler or "processes"}
+    luggage = Luggage.of(missing)
+    facts |= {"workers": workers, "shared_cores": workers > cores}
+    job.store.start(facts, luggage.modules)
+    job.say("compiling")
     warm(missing)
-    for cell, frame in results_of(missing, workers, engine.scheduler):
-        store.add(cell, frame)
-        done += 1
-        progress(done, len(cells))
-    return len(missing)
+    job.say(what)
+    for n, (cell, frame) in enumerate(results_of(missing, workers, scheduler, luggage), start=1):
+        job.store.add(cell, frame)
+        job.progress(done.stored + n, len(cells))
+    return done
 
 
-def tune(
-    trial: Study, text: str, store: Store, engine: Engine, progress: Progress
-) -> tuple[set[str], set[tuple[str, str]], int]:
-    """Labels of the policies on trial, their best variants by environment, and how many cells ran.
-
-    Trials are kept in `tuning/` beside the results.
-    """
-    cells, trials = cells_of(trial, engine.block), Store(store.folder / "tuning")
-    ran = run_cells(cells, trial.name, text, trials, engine, progress)
+def chosen(cells: list[Cell], store: Store) -> tuple[set[str], set[tuple[str, str]]]:
+    """Labels of the policies on trial, and their best variants by environment."""
     totals: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
     for cell in cells:
         rivals = totals.setdefault((cell.environment_label, cell.policy_label), {})
-        rivals[_variant(cell)] = rivals.get(_variant(cell), 0.0) + trials.final_regret(cell)
+        rivals[_variant(cell)] = rivals.get(_variant(cell), 0.0) + store.final_regret(cell)
     best = {min(rivals, key=lambda v: rivals[v]) for rivals in totals.values()}
-    return {label for _, label in totals}, best, ran
+    return {label for _, label in totals}, best
 
 
 def _variant(cell: Cell) -> tuple[str, str]:
     return cell.environment, cell.policy
 
 
-_warm: set[tuple[str, str]] = set()  # kinds of cells whose kernels this process has loaded
+_warm: set[tuple[Any, ...]] = set()  # kinds of cells whose kernels this process has loaded
+
+
+class _EnoughError(Exception):
+    """Three rounds were played."""
 
 
 def warm(cells: list[Cell]) -> None:
@@ -118,26 +145,30 @@ def warm(cells: list[Cell]) -> None:
     The parent does it before there are workers: compiling the same kernel in several races.
     """
     for cell in cells:
-        policy, world = json.loads(cell.policy), json.loads(cell.environment)
-        kind = policy["type"], world["family"]["type"]
+        policy, world = (Recipe.from_dict(json.loads(r)) for r in (cell.policy, cell.environment))
+        kind = type(policy), type(policy.problem.family), policy.problem.dim
         if kind not in _warm:
             _warm.add(kind)
-            short = world | {"horizon": min(world["horizon"], 3)}
-            short |= {key: 0 for key in ("jumps", "bursts") if key in short}
-            simulate(Recipe.from_dict(policy), Recipe.from_dict(short), (0,))
+            with suppress(_EnoughError):
+                simulate(policy, world, (0,), watch=_stop)
+
+
+def _stop(t: int, memory: Any, theta: Any) -> None:
+    if t > 3:
+        raise _EnoughError
 
 
 def results_of(
-    cells: list[Cell], workers: int, scheduler: str | None
+    cells: list[Cell], workers: int, scheduler: str | None, luggage: Luggage
 ) -> Iterator[tuple[Cell, pl.DataFrame]]:
     """Finished cells in the order they finish; cells of a worker that died are run again."""
     waiting = list(cells)
     for attempt in range(RETRIES + 1):
         try:
-            with pool_of(workers, scheduler) as pool:
-                futures = {pool.submit(run_pinned, cell): cell for cell in waiting}
+            with pool_of(workers, scheduler, luggage) as pool:
+                futures = {pool.submit(run_pinned, cell, luggage): cell for cell in waiting}
                 try:
-                    for future in as_completed(futures):
+                    for future in finished(futures):
                         frame = future.result()
                         waiting.remove(futures[future])
                         yield futures[future], frame
@@ -153,51 +184,45 @@ def results_of(
                 ) from None
 
 
-@contextmanager
-def pool_of(workers: int, scheduler: str | None) -> Iterator[Executor]:
-    """Something with `submit`: a pool of processes, or a Dask cluster."""
-    if scheduler is None:
-        pool = ProcessPoolExecutor(workers, get_context("spawn"), _settle, (os.getpid(),))
-        try:
-            yield pool
-        except BaseException:  # an interrupt does not wait for the cells that are running
-            for process in (getattr(pool, "_processes", None) or {}).values():
-                process.terminate()
-            raise
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-        return
-    from dask.distributed import Client, LocalCluster
+def finished(futures: Collection[Future[Any]]) -> Iterator[Future[Any]]:
+    """Futures in the order they finish.
 
-    if scheduler != "local":
-        with Client(scheduler) as client:
-            yield client.get_executor()
-        return
-    options: dict[str, Any] = {
-        "n_workers": workers,
-        "threads_per_worker": 1,
-        "dashboard_address": None,
-    }
-    with LocalCluster(processes=True, **options) as cluster, Client(cluster) as client:
-        yield client.get_executor()
+    Ctrl-C ends the wait, which `concurrent.futures.as_completed` does not promise: once Polars has
+    set its own signal handler, a wait without a time limit goes on until a cell is done.
+    """
+    done: SimpleQueue[Future[Any]] = SimpleQueue()
+    for future in futures:
+        future.add_done_callback(done.put)
+    for _ in range(len(futures)):
+        while True:
+            try:
+                yield done.get(timeout=0.5)
+                break
+            except Empty:
+                continue
 
 
-def _settle(parent: int) -> None:
-    """Workers leave Ctrl-C to the parent, and end when the parent was killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def run_pinned(cell: Cell) -> pl.DataFrame:
+def run_pinned(cell: Cell, luggage: Luggage) -> pl.DataFrame:
     """`run_cell` with one thread for linear algebra: small matrices only suffer from more."""
     from threadpoolctl import threadpool_limits
 
+    luggage.load()
+    _check_code(cell)
     with threadpool_limits(1):
         warm([cell])
         return run_cell(cell)
+
+
+def _check_code(cell: Cell) -> None:
+    """A worker whose code is not what the cell's key says would store a lie."""
+    if _versions().of(cell.environment, cell.policy) != cell.code:
+        raise ValueError(
+            f"a worker has other code for {cell.policy_label!r} in {cell.environment_label!r} than "
+            "this process: install the same driftbandit everywhere, edit nothing while a study "
+            "runs, and run it again"
+        )
+
+
+@cache
+def _versions() -> Versions:
+    return Versions()

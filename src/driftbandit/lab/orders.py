@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections import defaultdict
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandit.lab.store import Store
 from driftbandit.lab.summary import finals
+from driftbandit.lab.sweeps import Sweep, sweeps
 
 # Exponents of DOMD-GLB's theorems, by environment and swept quantity.
 THEOREMS = {
@@ -37,34 +36,24 @@ class Order(NamedTuple):
 
 
 def fit_orders(store: Store) -> list[Order]:
-    """A slope for every policy and every numeric quantity that takes three values or more."""
-    lines = finals(store).to_dicts()
-    means = {(str(row["environment"]), str(row["policy"])): row["mean"] for row in lines}
-    groups: dict[tuple[str, str, str, str], dict[float, float]] = defaultdict(dict)
-    for cell in {json.dumps(c, sort_keys=True): c for c in store.descriptions()}.values():
-        world, swept = json.loads(cell["environment"]), json.loads(cell["swept"])
-        regret = means.get((cell["environment_label"], cell["policy_label"]))
-        numbers = {k[12:]: v for k, v in swept.items() if k.startswith("environment.")}
-        for quantity, value in numbers.items():
-            if regret is not None and isinstance(value, (int, float)) and value > 0:
-                others = str(sorted((k, str(v)) for k, v in world.items() if k != quantity))
-                groups[cell["policy_label"], world["type"], quantity, others][float(value)] = regret
-    return [
-        _fit(policy, kind, quantity, points)
-        for (policy, kind, quantity, _), points in sorted(groups.items())
-        if len(points) >= 3 and min(points.values()) > 0
+    """A slope for every policy and every number of the worlds that takes three values or more."""
+    fitted = [
+        _fit(sweep)
+        for sweep in sweeps(store.current().values(), finals(store))
+        if sweep.of_worlds and len(sweep.values) >= 3 and min(*sweep.values, *sweep.regrets) > 0
     ]
+    return sorted(fitted, key=lambda order: order[:3])
 
 
-def _fit(policy: str, kind: str, quantity: str, points: dict[float, float]) -> Order:
-    values = tuple(sorted(points))
-    x, y = np.log(values), np.log([points[v] for v in values])
+def _fit(sweep: Sweep) -> Order:
+    x, y = np.log(sweep.values), np.log(sweep.regrets)
     (slope, _), residual, *_ = np.linalg.lstsq(np.column_stack([x, np.ones_like(x)]), y, rcond=None)
     spread = float(residual[0]) if residual.size else 0.0
     error = math.sqrt(spread / (len(x) - 2) / float(((x - x.mean()) ** 2).sum()))
-    theorem = THEOREMS.get((kind, quantity)) if policy.startswith("DOMD-GLB") else None
-    regrets = tuple(float(points[v]) for v in values)
-    return Order(policy, kind, quantity, values, regrets, float(slope), error, theorem)
+    theorem = THEOREMS.get((sweep.kind, sweep.quantity))
+    ours = theorem if sweep.line.startswith("DOMD-GLB") else None
+    what = sweep.line, sweep.kind, sweep.quantity
+    return Order(*what, sweep.values, sweep.regrets, float(slope), error, ours)
 
 
 def orders_table(orders: list[Order]) -> str:

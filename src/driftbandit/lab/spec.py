@@ -1,134 +1,30 @@
-"""Studies as TOML files: environments x policies x seeds, where lists expand into sweeps."""
+"""Studies as TOML files: read, changed and checked, with the line of every mistake."""
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import itertools
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
+from driftbandit import plugins
 from driftbandit.environments import Environment
+from driftbandit.lab.labels import LabelError, nearest
+from driftbandit.lab.study import Entry, PolicyEntry, Study, kind_of
 from driftbandit.policies import Policy
-from driftbandit.recipe import Recipe
 
-
-class Entry(BaseModel):
-    """A policy or an environment of a study; whatever else it holds goes to its constructor."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    type: str
-    label: str | None = None
-
-    def variants(self, defaults: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
-        """The options of every combination of its lists."""
-        options = {**(defaults or {}), **(self.model_extra or {})}
-        swept = {key: value for key, value in options.items() if isinstance(value, list)}
-        for values in itertools.product(*swept.values()):
-            yield options | dict(zip(swept, values))
-
-
-class PolicyEntry(Entry):
-    """`tuning` is "theory" (from_theory) or "practical" (the plain constructor)."""
-
-    tuning: Literal["theory", "practical"] = "theory"
-    only: tuple[str, ...] = ()  # environments in which it is played; empty for all
-    seeds: int | None = Field(default=None, ge=1)  # fewer than the study's, where it is slow
-    hindsight: bool = False  # keep only its best variant in each environment: a yardstick
-
-
-class Study(BaseModel):
-    """A validated study."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: str = Field(pattern=r"^[\w-]+$")
-    title: str = ""
-    horizon: int | list[int] = 5000
-    seeds: int = Field(default=20, ge=1)
-    first_seed: int = Field(default=0, ge=0)
-    points: int = Field(default=250, ge=2)
-    environments: tuple[Entry, ...] = Field(min_length=1)
-    policies: tuple[PolicyEntry, ...] = Field(min_length=1)
-    tune_on: int = Field(default=0, ge=0)  # seeds for choosing each policy's best variant first
-
-    def worlds(self) -> list[tuple[str, Environment, dict[str, Any]]]:
-        """Label, environment and swept values of every environment."""
-        found = []
-        for entry in self.environments:
-            for options in entry.variants({"horizon": self.horizon}):
-                world = _build(entry.type, options, Environment)
-                found.append((_label(entry, options, world.name), world, options))
-        return found
-
-    def trials(self) -> list[Study]:
-        """Smaller studies that choose among the variants of policies before they are judged: on
-        seeds that judge nobody, or in hindsight on the very seeds that do."""
-        found = []
-        if self.tune_on:
-            found.append(self.model_copy(update={"first_seed": 0, "seeds": self.tune_on}))
-        entries = tuple(entry for entry in self.policies if entry.hindsight)
-        if entries:
-            found.append(self.model_copy(update={"policies": entries}))
-        return [trial.model_copy(update={"points": 2}) for trial in found]
-
-    def contenders(self, world: Environment) -> list[tuple[str, Policy, dict[str, Any]]]:
-        """Label, policy and options of every policy played in this environment."""
-        return [found[:3] for found in self.contests(world)]
-
-    def contests(self, world: Environment) -> list[tuple[str, Policy, dict[str, Any], int]]:
-        """The contenders, and on how many seeds each is played."""
-        found = []
-        for entry in self.policies:
-            if not entry.only or type(world).__name__ in entry.only:
-                for options in entry.variants():
-                    kind: Any = _kind(entry.type, Policy)
-                    build = kind.from_theory if entry.tuning == "theory" else kind
-                    arguments = {key: _revived(value) for key, value in options.items()}
-                    if entry.tuning == "theory":
-                        policy = build(world.problem, **arguments)
-                    else:
-                        policy = build(problem=world.problem, **arguments)
-                    seeds = min(self.seeds, entry.seeds or self.seeds)
-                    found.append((_label(entry, options, policy.name), policy, options, seeds))
-        return found
-
-
-def _label(entry: Entry, options: Mapping[str, Any], name: str) -> str:
-    return (entry.label or name).format(**options)
-
-
-def _revived(value: Any) -> Any:
-    return Recipe.from_dict(value) if isinstance(value, Mapping) and "type" in value else value
-
-
-def _kind(name: str, base: type[Recipe]) -> type[Recipe]:
-    known = {k: v for k, v in Recipe.kinds(name).items() if issubclass(v, base) and v is not base}
-    if name not in known:
-        raise ValueError(f"unknown {base.__name__.lower()} {name!r}{_nearest(name, list(known))}")
-    return known[name]
-
-
-def _build(name: str, options: Mapping[str, Any], base: type[Recipe]) -> Any:
-    kind: Any = _kind(name, base)
-    return kind(**{key: _revived(value) for key, value in options.items()})
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f": did you mean {near[0]!r}?" if near else f": known are {', '.join(sorted(known))}"
+__all__ = ["Study", "changed", "outline", "parse_study", "read_study", "shipped"]
 
 
 def shipped() -> list[str]:
@@ -139,94 +35,162 @@ def shipped() -> list[str]:
     )
 
 
-def read_study(source: str | Path) -> tuple[Study, str]:
-    """A study and its text, from a TOML file or a shipped name.
+def read_study(source: str | Path, **changes: Any) -> tuple[Study, str]:
+    """A study and its text, from a TOML file or a shipped name, with changes as in `changed`.
 
     Errors name the line, the offending word and the nearest valid one.
     """
     path = Path(source)
     if path.suffix != ".toml" and not path.exists():
         if str(source) not in shipped():
-            hint = _nearest(str(source), shipped())
+            hint = nearest(str(source), shipped())
             raise ValueError(f"no study file and no shipped study {str(source)!r}{hint}")
         text = (resources.files("driftbandit.lab") / "studies" / f"{source}.toml").read_text()
     else:
         text = path.read_text(encoding="utf-8")
+    text = changed(text, **changes) if any(changes.values()) and outline(text, source) else text
     return parse_study(text, str(source)), text
 
 
-def changed(text: str, **changes: int | None) -> str:
-    """The text of a study with some of its top-level numbers replaced."""
-    for key, value in changes.items():
-        if value is not None:
-            text = re.sub(rf"(?m)^{key}\s*=.*\n", "", text, count=1)
-            text = f"{key} = {value}\n{text}"
-    return text
+def changed(
+    text: str,
+    *,
+    seeds: int | None = None,
+    horizon: int | None = None,
+    plugins: Sequence[str] = (),
+) -> str:
+    """The text of a study with other seeds, with another horizon in every environment, and with
+    more plug-ins; the rest stays as it is written."""
+    import tomlkit
+
+    data: Any = tomlkit.parse(text)
+    if seeds is not None:
+        data["seeds"] = seeds
+    if horizon is not None:
+        data["horizon"] = horizon
+        for entry in data.get("environments", ()):
+            entry.pop("horizon", None)
+    if plugins:
+        data["plugins"] = list(dict.fromkeys([*data.get("plugins", ()), *plugins]))
+    return tomlkit.dumps(data)
 
 
-def parse_study(text: str, source: str) -> Study:
-    """Validate the text of a study."""
+def outline(text: str, source: str | Path) -> Study:
+    """The study that a text describes; its classes are neither imported nor checked."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{source}: {error}") from None
     try:
-        study = Study.model_validate(data)
+        return Study.model_validate(data)
     except ValidationError as error:
         errors = error.errors()
         first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
         raise ValueError(f"{source}{_where(text, first['loc'])}: {_problem(first)}") from None
-    _check_options(study, text, source)
+
+
+def parse_study(text: str, source: str) -> Study:
+    """Validate the text of a study: its plug-ins are imported and everything is built once."""
+    study = outline(text, source)
+    with _blamed(text, source, "plugins"):
+        plugins.load(study.plugins, Path(source).parent)
+    for index, entry in enumerate(study.environments):
+        _check_options(entry, Environment, text, source, ("environments", index))
+    for index, rival in enumerate(study.policies):
+        _check_options(rival, Policy, text, source, ("policies", index))
+        with _blamed(text, source, "policies", index, "only"):
+            _check_only(rival, study)
+    _check_built(study, text, source)
     return study
+
+
+@contextmanager
+def _blamed(text: str, source: str, *place: Any) -> Iterator[None]:
+    """Errors inside name the line of this key, or of the table's type where it has no such key."""
+    try:
+        yield
+    except Exception as error:
+        key = "label" if isinstance(error, LabelError) else place[-1]
+        line = _where(text, (*place[:-1], key)) or _where(text, (*place[:-1], "type"))
+        said = error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ValueError(f"{source}{line}: {said}") from error
 
 
 def _problem(error: Any) -> str:
     *path, key = [str(part) for part in error["loc"]] or [""]
     if error["type"] == "extra_forbidden":
-        return f"unknown key {key!r}{_nearest(key, list(Study.model_fields))}"
+        return f"unknown key {key!r}{nearest(key, Study.model_fields)}"
     if error["type"] == "missing":
         return f"{'.'.join([*path, key])} is missing"
     return f"{'.'.join([*path, key])} = {error['input']!r}: {error['msg']}"
 
 
-def _where(text: str, location: tuple[Any, ...]) -> str:
+def _where(text: str, location: Sequence[Any]) -> str:
     """`, line N` of the last named key, in its own table where tables repeat."""
     names = [part for part in location if isinstance(part, str)]
-    index = next((part for part in location if isinstance(part, int)), 0)
-    lines, seen = text.splitlines(), -1
-    for number, line in enumerate(lines, start=1):
-        seen += bool(names) and line.strip() == f"[[{names[0]}]]"
-        in_table = seen == index or not any(line.strip() == f"[[{names[0]}]]" for line in lines)
-        if names and in_table and re.match(rf"\s*{re.escape(names[-1])}\s*=", line):
+    index = next((part for part in location if isinstance(part, int)), None)
+    table, seen = None, -1
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := re.match(r"\s*\[+\s*([\w.-]+)\s*\]+", line):
+            table = header[1]
+            seen += table == names[0]
+        here = table is None if index is None else table == names[0] and seen == index
+        if here and re.match(rf"\s*{re.escape(names[-1])}\s*=", line):
             return f", line {number}"
     return ""
 
 
-def _check_options(study: Study, text: str, source: str) -> None:
-    """Build everything once: an option that a class does not know, or refuses, names its line."""
-    groups = (
-        ("environments", study.environments, Environment),
-        ("policies", study.policies, Policy),
-    )
-    for group, entries, base in groups:
-        for index, entry in enumerate(entries):
+def _check_options(
+    entry: Entry, base: type[Environment | Policy], text: str, source: str, place: tuple[str, int]
+) -> None:
+    """An option that a class does not know names its line."""
+    with _blamed(text, source, *place, "type"):
+        kind = kind_of(entry.type, base)
+    fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+    known = [f.name for f in fields if f.name != "problem"]
+    known += getattr(kind, "also_takes", ())
+    for key in entry.model_extra or {}:
+        with _blamed(text, source, *place, key):
+            if key not in known:
+                raise ValueError(f"{entry.type} has no option {key!r}{nearest(key, known)}")
+
+
+def _check_only(entry: PolicyEntry, study: Study) -> None:
+    """A policy that is played nowhere would be left out in silence."""
+    types = {world.type for world in study.environments}
+    for name in entry.only:
+        if name not in types:
+            near = nearest(name, types)
             try:
-                kind = _kind(entry.type, base)
-            except ValueError as error:
-                raise ValueError(
-                    f"{source}{_where(text, (group, index, 'type'))}: {error}"
-                ) from None
-            fields = dataclasses.fields(kind)  # type: ignore[arg-type]
-            known = [f.name for f in fields if f.name != "problem"]
-            known += getattr(kind, "also_takes", ())
-            for key in entry.model_extra or {}:
-                if key not in known:
-                    place = _where(text, (group, index, key))
-                    raise ValueError(
-                        f"{source}{place}: {entry.type} has no option {key!r}{_nearest(key, known)}"
-                    )
-    try:
-        for _, world, _ in study.worlds():
-            study.contenders(world)
-    except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{source}: {error}") from None
+                kind_of(name, Environment)
+            except ValueError:
+                raise ValueError(f"only = {name!r} is no environment{near}") from None
+    if entry.only and types.isdisjoint(entry.only):
+        raise ValueError(
+            f"{entry.type} is never played: only names {', '.join(entry.only)}, but the study has "
+            f"{', '.join(sorted(types))}"
+        )
+
+
+def _check_built(study: Study, text: str, source: str) -> None:
+    """Build everything: what a class refuses names its line, and so does a label that is taken."""
+    worlds: dict[str, Environment] = {}
+    for index, entry in enumerate(study.environments):
+        with _blamed(text, source, "environments", index, "type"):
+            for label, world, _ in study.worlds_of(entry):
+                if worlds.setdefault(label, world).to_dict() != world.to_dict():
+                    raise _taken("environments", label)
+    for world in worlds.values():
+        taken: dict[str, tuple[Policy, bool]] = {}
+        for index, rival in enumerate(study.policies):
+            with _blamed(text, source, "policies", index, "type"):
+                for label, policy, _, _ in study.contests_of(rival, world):
+                    other, merged = taken.setdefault(label, (policy, study.merges(rival)))
+                    if merged and study.merges(rival):
+                        continue
+                    if other.to_dict() != policy.to_dict():
+                        raise _taken("policies", label)
+
+
+def _taken(group: str, label: str) -> LabelError:
+    return LabelError(f"two {group} that differ are called {label!r}: give each its own label")

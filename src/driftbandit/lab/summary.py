@@ -7,36 +7,40 @@ memory.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import polars as pl
-from scipy.special import stdtrit
 
-from driftbandit.lab.cells import Cell, cells_of
-from driftbandit.lab.spec import Study, parse_study
+from driftbandit.lab.cells import Cell
+from driftbandit.lab.comparisons import compared
+from driftbandit.lab.spec import Study, outline
+from driftbandit.lab.statistics import half_width
 from driftbandit.lab.store import Store
 
 REFERENCE = "DOMD-GLB"  # differences are to this policy where a study has it
-CONFIDENCE = 0.95
 PAIR = ["environment", "policy"]
+SMOOTHING = 25  # recorded rounds whose median cost is shown: single ones are noisy
 
 
-def finals(store: Store, reference: str | None = None) -> pl.DataFrame:
+def finals(
+    store: Store, reference: str | None = None, policies: Sequence[str] = ()
+) -> pl.DataFrame:
     """One row per environment and policy: regret at the end, difference to the reference, cost.
 
-    mean and deviation are over seeds (NaN for one seed); difference is the mean of this policy's
-    regret minus the reference's on common seeds, within [low, high] with 95 % confidence (Student's
-    t); early_us and late_us are medians over the second and the last tenth of the rounds; coverage
-    is the share of recorded rounds with ratio <= 1.
+    mean and deviation are over seeds (NaN for one seed). difference is the mean of this policy's
+    regret minus the reference's on the `common` seeds, within [low, high] with 95 % confidence
+    (Student's t), and p is the p-value of that paired test after Holm's correction within the
+    environment. best: one of the environment's `leaders`.
+    early_us and late_us are medians over the second and the last tenth of the rounds; coverage is
+    the share of recorded rounds with ratio <= 1.
     """
     data = rows(store)
-    ends = _rounds(data).group_by("environment").agg(horizon=pl.col("round").max())
-    timed = data.join(ends.lazy(), on="environment")
+    timed = data.join(_horizons(data).lazy(), on="environment")
     passes = (_last(timed), _pace(timed), _confidence(data))
     last, pace, sets = (each.collect(engine="streaming") for each in passes)
     reference = _reference(last, reference)
+    shown = named(policies, last["policy"].unique().sort().to_list())
     return (
         last.group_by(PAIR)
         .agg(
@@ -47,24 +51,38 @@ def finals(store: Store, reference: str | None = None) -> pl.DataFrame:
             error=pl.col("error").fill_nan(None).mean(),
             bytes=pl.col("bytes").max(),
         )
-        .join(_differences(last, reference), on=PAIR, how="left")
+        .join(_comparisons(last, reference, shown), on=PAIR)
         .join(pace, on=PAIR, how="left")
         .join(sets, on=PAIR, how="left")
         .with_columns(reference=pl.lit(reference))
         .select(
             *PAIR,
-            *("seeds", "horizon", "mean", "deviation", "reference", "difference", "low", "high"),
+            *("seeds", "horizon", "mean", "deviation", "best"),
+            *("reference", "difference", "low", "high", "p", "common"),
             *("early_us", "late_us", "bytes", "error", "coverage", "ratio"),
         )
         .sort(PAIR)
     )
 
 
-def curves(store: Store, points: int = 300) -> pl.DataFrame:
-    """Means over seeds at no more than `points` recorded rounds of each environment and policy."""
+def final_regrets(store: Store, policies: Sequence[str] = ()) -> pl.DataFrame:
+    """One row per environment, policy and seed: regret at the horizon."""
+    data = rows(store)
+    last = _last(data.join(_horizons(data).lazy(), on="environment")).collect(engine="streaming")
+    shown = named(policies, last["policy"].unique().sort().to_list())
+    kept = last.filter(pl.col("policy").cast(pl.String).is_in(shown))
+    return kept.select(*PAIR, "seed", "regret").sort(*PAIR, "seed")
+
+
+def curves(store: Store, points: int = 300, policies: Sequence[str] = ()) -> pl.DataFrame:
+    """Means over seeds at no more than `points` recorded rounds of each environment and policy.
+
+    half is half the 95 % interval of the mean regret; cost_us is a median over seeds and
+    neighbouring rounds.
+    """
     data = rows(store)
     kept = _thinned(_rounds(data), points)
-    return (
+    found = (
         data.join(kept.lazy(), on=["environment", "round"], how="semi")
         .group_by(*PAIR, "round")
         .agg(
@@ -72,7 +90,7 @@ def curves(store: Store, points: int = 300) -> pl.DataFrame:
             deviation=pl.col("regret").std(),
             regret=pl.col("regret").mean(),
             # The very first round also loads compiled code.
-            cost_us=_cost().filter(pl.col("round") > 1).mean(),
+            cost_us=_cost().filter(pl.col("round") > 1).median(),
             error=pl.col("error").fill_nan(None).mean(),
             bytes=pl.col("bytes").mean(),
             coverage=_inside().mean(),
@@ -80,76 +98,62 @@ def curves(store: Store, points: int = 300) -> pl.DataFrame:
         .collect(engine="streaming")
         .sort(*PAIR, "round")
     )
+    shown = named(policies, found["policy"].unique().sort().to_list())
+    half = half_width(found["deviation"].to_numpy(), found["seeds"].to_numpy())
+    smooth = pl.col("cost_us").rolling_median(SMOOTHING, min_samples=1, center=True).over(PAIR)
+    return found.with_columns(smooth, half=pl.Series(half).fill_nan(None)).filter(
+        pl.col("policy").cast(pl.String).is_in(shown)
+    )
+
+
+def chosen(store: Store) -> dict[tuple[str, str], str]:
+    """Options that tuning chose, by environment and policy, where it had a choice."""
+    offered: dict[tuple[str, str], list[dict[str, object]]] = {}
+    for cell in Store(store.folder / "tuning").current().values():
+        labels = cell.environment_label, cell.policy_label
+        offered.setdefault(labels, []).append(json.loads(cell.swept))
+    found = {}
+    for cell in store.current().values():
+        labels = cell.environment_label, cell.policy_label
+        several = offered.get(labels, [])
+        free = {k for o in several for k in o if any(other.get(k) != o[k] for other in several)}
+        played = {k: v for k, v in json.loads(cell.swept).items() if k in free}
+        if played:
+            texts = (f"{key.partition('.')[2]} {value}" for key, value in played.items())
+            found[labels] = ", ".join(texts)
+    return found
+
+
+def named(names: Sequence[str], known: list[str]) -> list[str]:
+    """The policies asked for, or all; a name that nothing was stored under is an error."""
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise ValueError(f"no policy {missing[0]!r} in the results: they hold {', '.join(known)}")
+    return list(names) or known
+
+
+def stored_policies(store: Store) -> list[str]:
+    """Labels of the policies, in the order of the study."""
+    return list(rows(store).collect_schema()["policy"].categories)  # type: ignore[attr-defined]
 
 
 def rows(store: Store) -> pl.LazyFrame:
     """The results of the study's cells; environments and policies are Enums in its order."""
-    study = stored_study(store)
-    planned = cells_of(study, study.seeds) if study else []
-    cells = _current(store, planned)
-    _check_labels(list(cells.values()))
-    worlds, policies = _order(planned, list(cells.values()))
-    return _scan(_shares(cells), cells).with_columns(
+    data, cells = store.scan(), list(store.current().values())
+    _check_labels(cells)
+    worlds, policies = _order(cells)
+    return data.with_columns(
         pl.col("environment").cast(pl.String).cast(pl.Enum(worlds)),
         pl.col("policy").cast(pl.String).cast(pl.Enum(policies)),
     )
 
 
-def _shares(cells: dict[Path, Cell]) -> dict[Path, list[int]]:
-    """Seeds to read from each file: blocks of another size leave cells that share some."""
-    seen: set[tuple[str, str, int]] = set()
-    shares = {}
-    for path, cell in sorted(cells.items(), key=lambda item: (-len(item[1].seeds), item[0])):
-        played = {s: (cell.environment_label, cell.policy_label, s) for s in cell.seeds}
-        shares[path] = [seed for seed, what in played.items() if what not in seen]
-        seen.update(played.values())
-    return shares
-
-
-def _scan(shares: dict[Path, list[int]], cells: dict[Path, Cell]) -> pl.LazyFrame:
-    whole = [path for path, seeds in shares.items() if len(seeds) == len(cells[path].seeds)]
-    parts = [
-        pl.scan_parquet(path).filter(pl.col("seed").is_in(seeds))
-        for path, seeds in shares.items()
-        if seeds and path not in whole
-    ]
-    return pl.concat([pl.scan_parquet(whole), *parts])
-
-
 def stored_study(store: Store) -> Study | None:
     """The study as it was last run, unless its text is gone or no longer valid."""
     try:
-        text = (store.folder / "study.toml").read_text(encoding="utf-8")
-        return parse_study(text, "study.toml")
+        return outline((store.folder / "study.toml").read_text(encoding="utf-8"), "study.toml")
     except (OSError, ValueError):
         return None
-
-
-def _current(store: Store, planned: list[Cell]) -> dict[Path, Cell]:
-    """Stored cells by file, without those of an earlier text of the study or an older format."""
-    stored = {}
-    for path in store.cells.glob("*.parquet"):
-        facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-        stored[path] = Cell(**(facts | {"seeds": tuple(facts["seeds"])}))
-    if not stored:
-        raise ValueError(f"{store.folder} holds no results: run a study into it first")
-    now = {path: cell for path, cell in stored.items() if path.stem == cell.key}
-    wanted = {_what(cell) for cell in planned}
-    if wanted.isdisjoint(_what(cell) for cell in now.values()):
-        return _sorted(stored)
-    named = {what[:2] for what in wanted}  # other labels were asked for at some time: they stay
-    return _sorted(
-        {p: c for p, c in now.items() if _what(c) in wanted or _what(c)[:2] not in named}
-    )
-
-
-def _what(cell: Cell) -> tuple[str, str, str, str, int]:
-    labels = cell.environment_label, cell.policy_label
-    return *labels, cell.environment, cell.policy, cell.points
-
-
-def _sorted(cells: dict[Path, Cell]) -> dict[Path, Cell]:
-    return dict(sorted(cells.items(), key=lambda item: _what(item[1])))
 
 
 def _check_labels(cells: list[Cell]) -> None:
@@ -167,16 +171,14 @@ def _check_labels(cells: list[Cell]) -> None:
                 )
 
 
-def _order(planned: list[Cell], cells: list[Cell]) -> tuple[list[str], list[str]]:
+def _order(cells: list[Cell]) -> tuple[list[str], list[str]]:
     """Labels of environments and policies as the study lists them."""
     per_world: dict[str, list[str]] = {}
-    for cell in [*planned, *cells]:
+    for cell in cells:
         labels = per_world.setdefault(cell.environment_label, [])
         if cell.policy_label not in labels:
             labels.append(cell.policy_label)
-    stored = {cell.environment_label for cell in cells}, {cell.policy_label for cell in cells}
-    worlds = [label for label in per_world if label in stored[0]]
-    return worlds, [label for label in _merged(per_world.values()) if label in stored[1]]
+    return list(per_world), _merged(per_world.values())
 
 
 def _merged(lists: Iterable[list[str]]) -> list[str]:
@@ -193,6 +195,10 @@ def _merged(lists: Iterable[list[str]]) -> list[str]:
 
 def _rounds(data: pl.LazyFrame) -> pl.DataFrame:
     return data.select("environment", "round").unique().collect(engine="streaming")
+
+
+def _horizons(data: pl.LazyFrame) -> pl.DataFrame:
+    return _rounds(data).group_by("environment").agg(horizon=pl.col("round").max())
 
 
 def _thinned(rounds: pl.DataFrame, points: int) -> pl.DataFrame:
@@ -242,29 +248,12 @@ def _confidence(data: pl.LazyFrame) -> pl.LazyFrame:
 
 def _reference(last: pl.DataFrame, name: str | None) -> str:
     known = last["policy"].unique().sort().to_list()
-    if name is not None and name not in known:
-        raise ValueError(f"no policy {name!r} in the results: they hold {', '.join(known)}")
-    return name or (REFERENCE if REFERENCE in known else known[0])
+    if name is not None:
+        return named([name], known)[0]
+    return REFERENCE if REFERENCE in known else known[0]
 
 
-def _differences(last: pl.DataFrame, reference: str) -> pl.DataFrame:
-    """Regret minus the reference's, seed by seed: both met the same contexts and noise."""
-    is_reference = pl.col("policy") == reference
-    base = last.filter(is_reference).select("environment", "seed", base="regret")
-    gaps = (
-        last.filter(~is_reference)
-        .join(base, on=["environment", "seed"])
-        .with_columns(gap=pl.col("regret") - pl.col("base"))
-        .group_by(PAIR)
-        .agg(difference=pl.col("gap").mean(), spread=pl.col("gap").std(), n=pl.len())
-    )
-    n = gaps["n"].to_numpy().astype(float)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        quantile = stdtrit(n - 1, 0.5 + CONFIDENCE / 2) / np.sqrt(n)
-    half = (pl.Series("half", quantile) * gaps["spread"]).fill_nan(None)
-    return gaps.select(
-        *PAIR,
-        "difference",
-        low=pl.col("difference") - half,
-        high=pl.col("difference") + half,
-    )
+def _comparisons(last: pl.DataFrame, reference: str, shown: list[str]) -> pl.DataFrame:
+    """Every shown policy against the reference, and whether it may be called best."""
+    parts = last.sort(PAIR).partition_by("environment", maintain_order=True)
+    return pl.concat([compared(part, reference, shown) for part in parts])

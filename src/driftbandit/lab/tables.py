@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import polars as pl
 
-YARDSTICKS = ("Oracle", "Uniform")  # never the best: one knows the truth, the other does not learn
 MISSING = "–"
+BOLD = (
+    "bold: the leaders, each told from everybody else by a paired t test on common seeds (5 %, "
+    "Holm's correction within the environment)"
+)
 TEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -28,7 +31,7 @@ TEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
 
 
 class Item(NamedTuple):
-    """One entry of a table; the best of its kind is set in bold."""
+    """One entry of a table; the best are set in bold."""
 
     text: str
     best: bool = False
@@ -48,57 +51,94 @@ def overview(finals: pl.DataFrame) -> Table:
     lines = finals.to_dicts()
     worlds = list(dict.fromkeys(line["environment"] for line in lines))
     policies = finals["policy"].unique().sort().to_list()
-    found = {(line["environment"], line["policy"]): _regret(line) for line in lines}
-    winners = {world: _best(_of(lines, world), lambda line: line["mean"]) for world in worlds}
-    texts = {(w, p): Item(text, p in winners[w]) for (w, p), text in found.items()}
-    title, note = "Overview", "Final cumulative regret, mean ± deviation over seeds; best in bold"
+    texts = {(x["environment"], x["policy"]): Item(_regret(x), x["best"]) for x in lines}
+    seeds = {p: Item(_range(x["seeds"] for x in lines if x["policy"] == p)) for p in policies}
+    title, note = "Overview", f"Final cumulative regret, mean ± deviation over seeds; {BOLD}"
     blank = Item(MISSING)
     if len(worlds) <= len(policies):
-        rows = [[Item(p), *(texts.get((w, p), blank) for w in worlds)] for p in policies]
-        return Table(title, ("policy", *worlds), rows, note)
+        rows = [[Item(p), seeds[p], *(texts.get((w, p), blank) for w in worlds)] for p in policies]
+        return Table(title, ("policy", "seeds", *worlds), rows, note)
     rows = [[Item(w), *(texts.get((w, p), blank) for p in policies)] for w in worlds]
-    return Table(title, ("environment", *policies), rows, note)
+    return Table(title, ("environment", *policies), [[Item("seeds"), *seeds.values()], *rows], note)
 
 
-def panels(finals: pl.DataFrame) -> list[Table]:
-    """One table per environment: regret, paired difference, cost, memory, tracking error."""
-    lines = finals.to_dicts()
+def panels(
+    finals: pl.DataFrame, chosen: Mapping[tuple[str, str], str] | None = None
+) -> list[Table]:
+    """One table per environment: regret, paired difference, cost, memory, tracking error, and the
+    options that tuning chose."""
+    lines = [line | {"chosen": _chosen(line, chosen or {})} for line in finals.to_dicts()]
     worlds = dict.fromkeys(line["environment"] for line in lines)
-    return [_panel(world, _of(lines, world)) for world in worlds]
+    return [_panel(w, [line for line in lines if line["environment"] == w]) for w in worlds]
 
 
 def _panel(world: str, lines: list[dict[str, Any]]) -> Table:
-    columns: list[tuple[str, Callable[..., str], Callable[..., Any]]] = [
-        ("regret", _regret, lambda line: line["mean"]),
-        (f"difference to {lines[0]['reference']} [95\N{NO-BREAK SPACE}%]", _difference, _gap),
-        ("µs per round, early → late", _cost, lambda line: line["late_us"]),
-        ("memory", _memory, lambda line: line["bytes"]),
-        ("tracking error", lambda line: number(line["error"]), lambda line: line["error"]),
+    reference = lines[0]["reference"]
+    columns: list[tuple[str, Callable[..., str]]] = [
+        ("seeds", lambda line: str(line["seeds"])),
+        ("regret", _regret),
+        (f"difference to {reference} [95\N{NO-BREAK SPACE}%]", _difference),
+        ("p", lambda line: _p_value(line["p"])),
+        ("µs per round, early → late", _cost),
+        ("memory", _memory),
+        ("tracking error", lambda line: number(line["error"])),
     ]
     if any(line["coverage"] is not None for line in lines):
-        columns.append(("coverage", _coverage, lambda line: None))
-        columns.append(("distance / width", lambda line: number(line["ratio"]), lambda line: None))
-    winners = [_best(lines, value) for _, _, value in columns]
+        columns.append(("coverage", _coverage))
+        columns.append(("distance / width", lambda line: number(line["ratio"])))
+    if any(line["chosen"] for line in lines):
+        columns.insert(2, ("chosen by tuning", lambda line: line["chosen"]))
     rows = [
         [Item(line["policy"])]
-        + [Item(text(line), line["policy"] in w) for (_, text, _), w in zip(columns, winners)]
+        + [Item(text(line), line["best"] and name == "regret") for name, text in columns]
         for line in lines
     ]
-    seeds = " or ".join(str(n) for n in sorted({line["seeds"] for line in lines}))
-    note = f"After {lines[0]['horizon']} rounds, mean ± deviation over {seeds} seeds; best in bold"
-    return Table(world, ("policy", *(name for name, _, _ in columns)), rows, note)
+    note = (
+        f"After {lines[0]['horizon']} rounds, mean ± deviation over seeds; {BOLD}; differences and "
+        f"p (paired t, Holm) are on the seeds shared with {reference}"
+    )
+    return Table(world, ("policy", *(name for name, _ in columns)), rows, note)
 
 
-def _of(lines: list[dict[str, Any]], world: str) -> list[dict[str, Any]]:
-    return [line for line in lines if line["environment"] == world]
+def _chosen(line: dict[str, Any], chosen: Mapping[tuple[str, str], str]) -> str:
+    return chosen.get((line["environment"], line["policy"]), "")
 
 
-def _best(lines: list[dict[str, Any]], value: Callable[..., Any]) -> set[str]:
-    """The policies with the smallest value, unless all have it."""
-    values = {line["policy"]: value(line) for line in lines if line["policy"] not in YARDSTICKS}
-    known = {policy: amount for policy, amount in values.items() if amount is not None}
-    lowest = {policy for policy, amount in known.items() if amount == min(known.values())}
-    return lowest if len(lowest) < len(known) else set()
+def across_worlds(aggregates: pl.DataFrame, scale: str, left_out: int) -> Table:
+    """Interquartile mean and optimality gap of normalised regret, best first."""
+    rows = [
+        [
+            Item(line["policy"]),
+            Item(_interval(line, "iqm")),
+            Item(_interval(line, "gap")),
+        ]
+        for line in aggregates.to_dicts()
+    ]
+    worlds, seeds = aggregates["worlds"][0], aggregates["seeds"][0]
+    note = (
+        f"Regret over that of {scale} in the same environment, {worlds} environments, {seeds} "
+        "seeds that all share [95 % stratified bootstrap interval]. Interquartile mean: of the "
+        "middle half of all runs. Optimality gap: mean distance to the oracle, worst runs included"
+    )
+    if left_out:
+        note += f". Left out: {left_out} not played everywhere"
+    header = ("policy", "interquartile mean", "optimality gap")
+    return Table("All environments together", header, rows, note)
+
+
+def _interval(line: dict[str, Any], name: str) -> str:
+    return f"{line[name]:.3f} [{line[f'{name}_low']:.3f}, {line[f'{name}_high']:.3f}]"
+
+
+def _range(values: Any) -> str:
+    found = sorted(set(values))
+    return str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+
+def _p_value(p: float | None) -> str:
+    if p is None:
+        return MISSING
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def number(value: float | None) -> str:
@@ -111,10 +151,6 @@ def number(value: float | None) -> str:
 
 def _regret(line: dict[str, Any]) -> str:
     return f"{number(line['mean'])} ± {number(line['deviation'])}"
-
-
-def _gap(line: dict[str, Any]) -> Any:
-    return 0.0 if line["policy"] == line["reference"] else line["difference"]
 
 
 def _difference(line: dict[str, Any]) -> str:

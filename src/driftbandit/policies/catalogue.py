@@ -35,18 +35,22 @@ class Entry(NamedTuple):
     policy: type[Policy]
     paper: str
     method: str
+    assumes: str  # its theorem, of rewards; bounded ones are self-concordant (Proposition 1)
     needs: str  # to know beforehand, besides d, the family and S
     cost: str
     memory: str
     regret: str
 
 
+BOUNDED, NOISE = "bounded rewards", "sub-Gaussian noise"
+CONCORDANT = "bounded and self-concordant rewards"
 DRIFT, JUMPS, STILL = "drift: ", "jumps: ", "stationary: "
 CATALOGUE = (
     Entry(
         DOMD,
         "Lee, Oh 2026",
         "discounted mirror descent",
+        BOUNDED,
         "T, P_T or Gamma_T; or a half-life",
         "O(1)",
         "O(1)",
@@ -56,6 +60,7 @@ CATALOGUE = (
         AutoDOMD,
         "this library",
         "mixture of discounted mirror descents",
+        "-",
         "nothing",
         "O(1)",
         "O(1)",
@@ -65,6 +70,7 @@ CATALOGUE = (
         GLBOMD,
         "Zhang, Xu, Zhao, Sugiyama 2025",
         "mirror descent",
+        BOUNDED,
         "nothing",
         "O(1)",
         "O(1)",
@@ -74,6 +80,7 @@ CATALOGUE = (
         GLOC,
         "Jun, Bhargava, Nowak, Willett 2017",
         "online Newton",
+        NOISE,
         "nothing",
         "O(1)",
         "O(1)",
@@ -83,6 +90,7 @@ CATALOGUE = (
         GLMUCB,
         "Filippi, Cappe, Garivier, Szepesvari 2010",
         "MLE",
+        BOUNDED,
         "nothing",
         "O(t), no poly-time guarantee",
         "O(t)",
@@ -92,6 +100,7 @@ CATALOGUE = (
         RestartGLB,
         "Zhao, Zhang, Jiang, Zhou 2020",
         "restart + MLE",
+        NOISE,
         "T, P_T",
         "O(T^2/3)",
         "O(T^2/3)",
@@ -101,6 +110,7 @@ CATALOGUE = (
         MASTER,
         "Wei, Luo 2021",
         "restart + MLE",
+        BOUNDED,
         "T",
         "O(t), no poly-time guarantee",
         "O(t log t)",
@@ -110,6 +120,7 @@ CATALOGUE = (
         BVDGLMUCB,
         "Faury, Russac, Abeille, Calauzenes 2021",
         "discount + MLE",
+        BOUNDED,
         "T, P_T",
         "O(t), no poly-time guarantee",
         "O(t)",
@@ -119,6 +130,7 @@ CATALOGUE = (
         GLBWeightUCB,
         "Wang, Zhao, Zhou 2023",
         "discount + MLE",
+        NOISE,
         "T, P_T",
         "O(t), no poly-time guarantee",
         "O(t)",
@@ -128,6 +140,7 @@ CATALOGUE = (
         SCBWeightUCB,
         "Wang, Zhao, Zhou 2023",
         "discount + MLE",
+        CONCORDANT,
         "T, P_T",
         "O(t), no poly-time guarantee",
         "O(t)",
@@ -137,6 +150,7 @@ CATALOGUE = (
         DGLUCB,
         "Russac, Cappe, Garivier 2020",
         "discount + MLE",
+        BOUNDED,
         "T, Gamma_T",
         "O(t), no poly-time guarantee",
         "O(t)",
@@ -146,6 +160,7 @@ CATALOGUE = (
         SWGLUCB,
         "Russac, Cappe, Garivier 2020",
         "window + MLE",
+        BOUNDED,
         "T, Gamma_T",
         "O(T^2/3), no poly-time guarantee",
         "O(T^2/3)",
@@ -155,6 +170,7 @@ CATALOGUE = (
         SCDGLUCB,
         "Russac, Faury, Cappe, Garivier 2021",
         "discount + MLE",
+        CONCORDANT,
         "T, Gamma_T",
         "O(t)",
         "O(t)",
@@ -164,6 +180,7 @@ CATALOGUE = (
         SCSWGLUCB,
         "Russac, Faury, Cappe, Garivier 2021",
         "window + MLE",
+        CONCORDANT,
         "T, Gamma_T",
         "O(T^2/3)",
         "O(T^2/3)",
@@ -173,6 +190,7 @@ CATALOGUE = (
         SCBPWWeightUCB,
         "Wang, Zhao, Zhou 2023",
         "discount + MLE",
+        CONCORDANT,
         "T, Gamma_T",
         "O(t), no poly-time guarantee",
         "O(t)",
@@ -182,6 +200,7 @@ CATALOGUE = (
         LinUCB,
         "Abbasi-Yadkori, Pal, Szepesvari 2011",
         "ridge regression",
+        NOISE,
         "nothing",
         "O(1)",
         "O(1)",
@@ -191,6 +210,7 @@ CATALOGUE = (
         LBWeightUCB,
         "Wang, Zhao, Zhou 2023",
         "discounted ridge",
+        NOISE,
         "T, P_T",
         "O(1)",
         "O(1)",
@@ -200,6 +220,7 @@ CATALOGUE = (
         DLinUCB,
         "Russac, Vernade, Cappe 2019",
         "discounted ridge",
+        NOISE,
         "T, P_T",
         "O(1)",
         "O(1)",
@@ -209,12 +230,13 @@ CATALOGUE = (
         SWLinUCB,
         "Cheung, Simchi-Levi, Zhu 2019",
         "windowed ridge",
+        NOISE,
         "T, P_T",
         "O(1)",
         "O(T^2/3)",
         DRIFT + "d^7/8 P^1/4 T^3/4, linear (corrected)",
     ),
-    Entry(Greedy, "-", "mirror descent, no bonus", "a half-life", "O(1)", "O(1)", "T"),
-    Entry(Uniform, "-", "chance", "nothing", "O(1)", "O(1)", "T"),
-    Entry(Oracle, "-", "told theta_t", "everything", "O(1)", "O(1)", "0"),
+    Entry(Greedy, "-", "mirror descent, no bonus", "-", "a half-life", "O(1)", "O(1)", "T"),
+    Entry(Uniform, "-", "chance", "-", "nothing", "O(1)", "O(1)", "T"),
+    Entry(Oracle, "-", "told theta_t", "-", "everything", "O(1)", "O(1)", "0"),
 )

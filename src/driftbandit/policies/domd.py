@@ -11,6 +11,7 @@ import numpy as np
 
 from driftbandit import theory, validate
 from driftbandit.core.layout import Fields, Memory, domd_fields
+from driftbandit.core.own import code_of
 from driftbandit.policies.base import Floats, Scores
 from driftbandit.policies.index import check_exploration, index_scores
 from driftbandit.policies.rows import RowPolicy
@@ -151,7 +152,7 @@ class DOMD(RowPolicy):
         numbers = (
             problem.dim,
             problem.limit,
-            link.code,
+            code_of(problem.family),
             link.trials,
             link.low,
             link.high,

@@ -37,6 +37,27 @@ class _Discounted(Likelihood):
         self._set(discount=value)
 
 
+class _QuotedTuning(_Discounted):
+    """from_theory(problem, rule=...): the discount of its own theorem ("original"), or the one that
+    the DOMD paper quotes for it ("quoted")."""
+
+    also_takes: ClassVar[tuple[str, ...]] = ("rule",)
+
+    @staticmethod
+    def tuned_discount(problem: Problem, rule: str) -> float:
+        raise NotImplementedError
+
+    @classmethod
+    def from_theory(cls, problem: Problem, *, rule: str | None = None, **overrides: Any) -> Any:
+        """The published tuning with delta = 0.01; keywords replace single values."""
+        cls._check_problem(problem)
+        if "discount" not in overrides:
+            overrides["discount"] = cls.tuned_discount(problem, rule or "original")
+        elif rule is not None:
+            raise ValueError("rule sets the discount: pass one of them")
+        return super().from_theory(problem, **overrides)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Windowed(Likelihood):
     """Weight 1 for the last `window` rounds, 0 before."""
@@ -72,16 +93,32 @@ class _RussacConvention:
 
 @dataclass(frozen=True, kw_only=True)
 class GLMUCB(_FauryConvention, Likelihood):
-    """GLM-UCB (Filippi, Cappe, Garivier, Szepesvari 2010), regularised: all data count for ever."""
+    """GLM-UCB (Filippi, Cappe, Garivier, Szepesvari 2010), regularised: all data count for ever.
+
+    `rule` says whose radius it has: "restart", that of RestartGLB with one epoch, or "master", the
+    constant 2 beta of MASTER's base.
+    """
+
+    rule: str = "restart"
 
     projection: ClassVar[int] = FIXED_V
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rivals.check_rule(self.rule, rivals.RADIUS_RULES)
+        if self.rule == "master":
+            self._horizon()
 
     @property
     def name(self) -> str:
         return "GLM-UCB"
 
     def coefficient(self, t: Any) -> Any:
-        return rivals.glm_ucb(self.problem, t, lam=self.regularization, delta=self._delta)
+        lam = self.regularization
+        if self.rule == "master":
+            T = self._horizon()
+            return 2.0 * rivals.master_beta(self.problem, lam=lam, delta=self.delta, horizon=T)
+        return rivals.glm_ucb(self.problem, t, lam=lam, delta=self._delta)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,8 +213,10 @@ class _SelfConcordant(_RussacConvention):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SCDGLUCB(_SelfConcordant, _Discounted):
+class SCDGLUCB(_SelfConcordant, _QuotedTuning):
     """SC-D-GLUCB (Russac, Faury, Cappe, Garivier 2021)."""
+
+    tuned_discount = staticmethod(rivals.sc_d_glucb_discount)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -189,10 +228,7 @@ class SCDGLUCB(_SelfConcordant, _Discounted):
 
     @classmethod
     def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
-        return super().tuning() | {
-            "regularization": cls.lam,
-            "discount": rivals.sc_d_glucb_discount,
-        }
+        return super().tuning() | {"regularization": cls.lam}
 
     @cached_property
     def rho(self) -> float:
@@ -240,18 +276,15 @@ class SCSWGLUCB(_SelfConcordant, _Windowed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BVDGLMUCB(_FauryConvention, _Discounted):
+class BVDGLMUCB(_FauryConvention, _QuotedTuning):
     """BVD-GLM-UCB (Faury, Russac, Abeille, Calauzenes 2021)."""
 
     projection: ClassVar[int] = BVD
+    tuned_discount = staticmethod(rivals.bvd_discount)
 
     @property
     def name(self) -> str:
         return "BVD-GLM-UCB"
-
-    @classmethod
-    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
-        return super().tuning() | {"discount": rivals.bvd_discount}
 
     def _numbers(self) -> dict[str, float]:
         return {"lam": self.regularization, "gamma": self.discount, "delta": self._delta}

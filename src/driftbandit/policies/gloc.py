@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from driftbandit.families import finite
 from driftbandit.mle import project_ball
 from driftbandit.policies.base import Floats, Ints
 from driftbandit.policies.index import IndexPolicy
@@ -55,7 +56,7 @@ class GLOC(IndexPolicy):
         x, r = self._played(memory, x, r)
         s, c, S = memory, self.problem.c_mu, self._S
         z = np.einsum("nd,nd->n", x, s.newton)
-        slope = self.problem.family.mu(z) - r
+        slope = finite(self.problem.family, "mu", z) - r
         s.H[:] += x[:, :, None] * x[:, None, :]
         s.q[:] += z[:, None] * x
         s.zz[:] += z * z

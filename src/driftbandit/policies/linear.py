@@ -154,10 +154,6 @@ class DLinUCB(LBWeightUCB):
     def name(self) -> str:
         return "D-LinUCB"
 
-    def coefficient(self, t: Any) -> Any:
-        lam, gamma = self.regularization, self._gamma
-        return rivals.lin_ucb(self.problem, t, lam=lam, gamma=gamma, delta=self._delta)
-
 
 @dataclass(frozen=True, kw_only=True)
 class SWLinUCB(LinUCB):

@@ -11,6 +11,7 @@ import numpy as np
 from driftbandit import validate
 from driftbandit.core.engine import Engine
 from driftbandit.core.layout import AutoMemory, Fields, Memory, packed, size, views
+from driftbandit.core.own import function_of
 from driftbandit.policies.base import Floats, Ints, Policy
 
 
@@ -70,7 +71,8 @@ class RowPolicy(Policy):
 
     @cached_property
     def engine(self) -> Engine:
-        return Engine(self.problem.dim, self.memory_type is AutoRows)
+        own = function_of(self.problem.family)
+        return Engine(self.problem.dim, self.memory_type is AutoRows, own)
 
     def warm(self) -> None:
         """Load or compile everything that learners of this kind can ask for, for images and

@@ -15,8 +15,20 @@ from numpy.typing import NDArray
 
 from driftbandit.problem import Problem
 from driftbandit.theory.domd import clip_discount, path_length
+from driftbandit.validate import show
 
 Floats = NDArray[np.float64]
+
+# Whose tuning: the rival's own theorem, or what the DOMD paper quotes for it (its Remark B.1).
+RULES = ("original", "quoted")
+# Whose radius GLM-UCB has: RestartGLB's, or that of MASTER's base.
+RADIUS_RULES = ("restart", "master")
+
+
+def check_rule(rule: str, rules: tuple[str, ...]) -> None:
+    """Raise ValueError unless it is one of these."""
+    if rule not in rules:
+        raise ValueError(f"rule must be one of {rules}, got {show(rule)}")
 
 
 # Pieces that several radii share
@@ -66,7 +78,8 @@ def glm_ucb(problem: Problem, t: Any, *, lam: float, delta: float) -> Any:
 
 
 def master_beta(problem: Problem, *, lam: float, delta: float, horizon: float) -> float:
-    """(4k/c) (sqrt(d log(c T/(lam delta))) + c sqrt(lam) S) (Wei and Luo, Algorithm 9)."""
+    """(4k/c) (sqrt(d log(c T/(lam delta))) + c sqrt(lam) S) (Wei and Luo, Algorithm 9); the bonus
+    of MASTER's base is twice that, in every round."""
     k, c, _ = curvatures(problem)
     logs = max(0.0, math.log(c * horizon / (lam * delta)))
     return (4.0 * k / c) * (math.sqrt(problem.dim * logs) + c * math.sqrt(lam) * problem.S)
@@ -212,8 +225,12 @@ def _change_share(problem: Problem, factor: float) -> float:
     return factor * changes / (problem.dim * problem.known("horizon", why))
 
 
-def bvd_discount(problem: Problem) -> float:
-    """1 - gamma = (P_T / (sqrt(d) T))^{2/5}."""
+def bvd_discount(problem: Problem, rule: str = "original") -> float:
+    """1 - gamma = (P_T / (sqrt(d) T))^{2/5}, for any arms; quoted: (P_T / (d T))^{2/3}, which its
+    paper proves for orthogonal arms only."""
+    check_rule(rule, RULES)
+    if rule == "quoted":
+        return discount_from(problem, _drift_share(problem, 1.0), 2.0 / 3.0)
     return discount_from(problem, _drift_share(problem, math.sqrt(problem.dim)), 0.4)
 
 
@@ -237,9 +254,11 @@ def d_glucb_discount(problem: Problem) -> float:
     return discount_from(problem, _change_share(problem, 1.0), 2.0 / 3.0)
 
 
-def sc_d_glucb_discount(problem: Problem) -> float:
-    """1 - gamma = (sqrt(c) Gamma_T / (d T))^{2/3}."""
-    return discount_from(problem, _change_share(problem, math.sqrt(problem.c_mu)), 2.0 / 3.0)
+def sc_d_glucb_discount(problem: Problem, rule: str = "original") -> float:
+    """1 - gamma = (sqrt(c) Gamma_T / (d T))^{2/3}; quoted: without sqrt(c)."""
+    check_rule(rule, RULES)
+    factor = 1.0 if rule == "quoted" else math.sqrt(problem.c_mu)
+    return discount_from(problem, _change_share(problem, factor), 2.0 / 3.0)
 
 
 def window_from(share: float, horizon: float) -> int:
@@ -267,7 +286,8 @@ def linear_window(problem: Problem) -> int:
 
 
 def lin_ucb(problem: Problem, n: Any, *, lam: float, gamma: float, delta: float) -> Any:
-    """sqrt(lam) S + sigma sqrt(2 log(1/delta) + d log(1 + m/(lam d))), m = geometric(gamma^2, n)"""
+    """sqrt(lam) S + sigma sqrt(2 log(1/delta) + d log(1 + m/(lam d))), m = geometric(gamma^2, n),
+    after n = t - 1 rounds (LinUCB; D-LinUCB as its author's code has it; LB-WeightUCB)."""
     noise = noise_radius(problem, delta=delta, mass=geometric(gamma**2, n) / lam)
     return math.sqrt(lam) * problem.S + noise
 

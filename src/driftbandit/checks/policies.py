@@ -1,13 +1,7 @@
-"""The contract of policies and environments as checks, for ours and for yours.
-
->>> from driftbandit import DOMD, Problem
->>> from driftbandit.checks import check_policy
->>> check_policy(DOMD(problem=Problem(dim=3)))
-"""
+"""The contract of `Policy` as checks."""
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +11,8 @@ from typing import Any
 import numpy as np
 
 from driftbandit.bandit import Bandit
-from driftbandit.environments import Environment
+from driftbandit.checks.recipes import check_recipe, same
 from driftbandit.policies import Policy
-from driftbandit.recipe import Recipe
-from driftbandit.simulation import simulate
 
 ROUNDS, N_ARMS = 25, 7
 
@@ -29,12 +21,6 @@ def check_policy(policy: Policy) -> None:
     """Raise AssertionError if the policy breaks the contract of `Policy`."""
     for check in policy_checks():
         check(policy)
-
-
-def check_environment(environment: Environment) -> None:
-    """Raise AssertionError if the environment breaks the contract of `Environment`."""
-    for check in environment_checks():
-        check(environment)
 
 
 def policy_checks() -> tuple[Callable[[Policy], None], ...]:
@@ -52,27 +38,6 @@ def policy_checks() -> tuple[Callable[[Policy], None], ...]:
     )
 
 
-def environment_checks() -> tuple[Callable[[Environment], None], ...]:
-    """Every check of an environment, to run one by one."""
-    return (
-        check_recipe,
-        check_path_stays_in_the_ball_and_the_budget,
-        check_blocks_do_not_depend_on_their_size,
-        check_seeds_do_not_depend_on_company,
-        check_arms_are_contexts,
-        check_regret_is_never_negative,
-    )
-
-
-def check_recipe(recipe: Any) -> None:
-    """Printable, hashable, equal to its copy, and the same after JSON and pickle."""
-    assert repr(recipe)
-    twin = Recipe.from_dict(json.loads(json.dumps(recipe.to_dict())))
-    assert twin == recipe, f"from_dict(to_dict()) gives {twin!r}, not {recipe!r}"
-    assert hash(twin) == hash(recipe)
-    assert pickle.loads(pickle.dumps(recipe)) == recipe
-
-
 def check_choose_leaves_memory_and_inputs_untouched(policy: Policy) -> None:
     stream = _Stream(policy, n=3)
     memory = stream.play(policy.init(3))
@@ -80,7 +45,7 @@ def check_choose_leaves_memory_and_inputs_untouched(policy: Policy) -> None:
     before = [a.copy() for a in (*memory, arms, noise)]
     policy.choose(memory, arms, noise)
     policy.scores(memory, arms)
-    _same((*memory, arms, noise), before, "choose or scores changed its arguments")
+    same((*memory, arms, noise), before, "choose or scores changed its arguments")
 
 
 def check_choice_is_the_largest_score(policy: Policy) -> None:
@@ -98,7 +63,7 @@ def check_choice_is_the_largest_score(policy: Policy) -> None:
 def check_same_input_same_result(policy: Policy) -> None:
     stream = _Stream(policy, n=2)
     first, second = stream.play(policy.init(2)), stream.play(policy.init(2))
-    _same(first, second, "two learners that saw the same differ")
+    same(first, second, "two learners that saw the same differ")
 
 
 def check_alone_equals_in_batch(policy: Policy) -> None:
@@ -109,7 +74,7 @@ def check_alone_equals_in_batch(policy: Policy) -> None:
         row = [array[i : i + 1] for array in batch]
         for part in zip(batch._fields, alone, row):
             found, expected = _common(policy, *part)
-            _same([found], [expected], f"row {i} alone differs")
+            same([found], [expected], f"row {i} alone differs")
 
 
 def check_memory_is_arrays_with_a_leading_axis(policy: Policy) -> None:
@@ -150,43 +115,7 @@ def check_saved_bandit_continues_bit_for_bit(policy: Policy) -> None:
         assert _teach(copy, stream, range(half, ROUNDS)) == expected, (
             "a resumed bandit chose otherwise"
         )
-        _same(copy._memory, bandit._memory, "a resumed bandit remembers otherwise")
-
-
-def check_path_stays_in_the_ball_and_the_budget(environment: Environment) -> None:
-    for seed in (0, 5):
-        path = environment.path(seed)
-        P, G = environment.measure(seed)
-        assert path.shape == (environment.horizon, environment.dim)
-        assert (np.linalg.norm(path, axis=1) <= environment.radius * (1 + 1e-12)).all()
-        assert environment.path_length * (1 + 1e-9) + 1e-12 >= P, "P_T is above the promised budget"
-        assert environment.change_points is None or environment.change_points >= G
-
-
-def check_blocks_do_not_depend_on_their_size(environment: Environment) -> None:
-    whole = [np.concatenate(c) for c in zip(*environment.blocks((1, 4), environment.horizon))]
-    pieces = [np.concatenate(c) for c in zip(*environment.blocks((1, 4), 7))]
-    _same(pieces, whole, "blocks of 7 rounds differ from one block")
-
-
-def check_seeds_do_not_depend_on_company(environment: Environment) -> None:
-    both, alone = next(environment.blocks((2, 9), 5)), next(environment.blocks((9,), 5))
-    _same([c[:, 1:] for c in both], list(alone), "seed 9 with company differs from seed 9 alone")
-
-
-def check_arms_are_contexts(environment: Environment) -> None:
-    block = next(environment.blocks((0,), 5))
-    limit = environment.problem.context_norm * (1 + 1e-9)
-    assert (np.linalg.norm(block.arms, axis=-1) <= limit).all()
-    assert ((block.luck >= 0) & (block.luck < 1)).all()
-
-
-def check_regret_is_never_negative(environment: Environment) -> None:
-    from driftbandit.policies import Oracle, Uniform
-
-    assert (simulate(Uniform(problem=environment.problem), environment, (0, 1)).regret >= 0).all()
-    oracle = simulate(Oracle(problem=environment.problem), environment, (0, 1))
-    assert np.abs(oracle.regret).max() <= 1e-12 * environment.family.R
+        same(copy._memory, bandit._memory, "a resumed bandit remembers otherwise")
 
 
 class _Stream:
@@ -232,8 +161,3 @@ def _common(policy: Policy, name: str, a: Any, b: Any) -> tuple[Any, Any]:
         return a, b
     corner = tuple(slice(min(m, n)) for m, n in zip(a.shape, b.shape))
     return a[corner], b[corner]
-
-
-def _same(found: Any, expected: Any, message: str) -> None:
-    for a, b in zip(found, expected):
-        assert np.array_equal(a, b), message

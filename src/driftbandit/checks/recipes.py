@@ -1,0 +1,26 @@
+"""What every recipe promises."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+
+from driftbandit.recipe import Recipe
+
+
+def check_recipe(recipe: Any) -> None:
+    """Printable, hashable, equal to its copy, and the same after JSON and pickle."""
+    assert repr(recipe)
+    twin = Recipe.from_dict(json.loads(json.dumps(recipe.to_dict())))
+    assert twin == recipe, f"from_dict(to_dict()) gives {twin!r}, not {recipe!r}"
+    assert hash(twin) == hash(recipe)
+    assert pickle.loads(pickle.dumps(recipe)) == recipe
+
+
+def same(found: Any, expected: Any, message: str) -> None:
+    """Both hold the same arrays, to the last bit."""
+    for a, b in zip(found, expected):
+        assert np.array_equal(a, b), message

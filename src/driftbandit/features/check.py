@@ -1,0 +1,131 @@
+"""What a declaration must be, checked when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from driftbandit import validate
+from driftbandit.features.declarations import Feature
+from driftbandit.features.plan import all_pairs
+from driftbandit.features.side import ONE
+from driftbandit.features.values import nearest
+
+if TYPE_CHECKING:
+    from driftbandit.features.features import Features
+
+MOST = 1 << 20  # products of coordinates: tables of 16 MB
+
+
+def columns(side: str, given: Any) -> dict[str, Feature]:
+    """The columns of a side."""
+    if not isinstance(given, Mapping):
+        raise ValueError(
+            f"{side} must be a mapping such as {{'age': Number(18, 90)}}, got "
+            f"{validate.show(given)}"
+        )
+    for name, feature in given.items():
+        if not isinstance(name, str) or not name or "*" in name or name == ONE:
+            raise ValueError(
+                f"a column's name is text without '*' and not '1', got {validate.show(name)}"
+            )
+        if type(feature) is Feature or not isinstance(feature, Feature):
+            raise ValueError(
+                f"{name!r} must be a Number, Category, Flag or Vector, got {validate.show(feature)}"
+            )
+    return dict(given)
+
+
+def sides(context: dict[str, Feature], arm: dict[str, Feature]) -> None:
+    """Both together."""
+    twice = sorted(set(context) & set(arm))
+    if twice:
+        raise ValueError(
+            f"{twice[0]!r} is declared for contexts and for arms: give one of them another name"
+        )
+    if not arm:
+        raise ValueError(
+            "without arm columns all arms look the same: declare at least one, for example "
+            "arm={'id': Category([...])}"
+        )
+    size = (1 + sum(f.width for f in context.values())) * (1 + sum(f.width for f in arm.values()))
+    if size > MOST:
+        name, widest = max((context | arm).items(), key=lambda item: item[1].width)
+        raise ValueError(
+            f"context x arm has {size} terms, more than {MOST}, and {name!r} has {widest.width} "
+            "coordinates: hash it with Category(size=...), or project the vector"
+        )
+
+
+def interactions(
+    given: Any, context: dict[str, Feature], arm: dict[str, Feature]
+) -> tuple[tuple[str, str], ...] | None:
+    """Pairs (context, arm), in either order; None for all."""
+    if given is None:
+        return None
+    if isinstance(given, (str, bytes)) or not isinstance(given, (list, tuple)):
+        raise ValueError(
+            f"interactions must be a list of pairs such as [('age', 'price')], or None for all, "
+            f"got {validate.show(given)}"
+        )
+    pairs = [_pair(each, context, arm) for each in given]
+    if len(set(pairs)) < len(pairs):
+        raise ValueError(f"interactions name a pair twice: {validate.show(sorted(pairs))}")
+    return tuple(sorted(pairs))
+
+
+def _pair(given: Any, context: dict[str, Feature], arm: dict[str, Feature]) -> tuple[str, str]:
+    if isinstance(given, (str, bytes)) or not isinstance(given, (list, tuple)) or len(given) != 2:
+        raise ValueError(
+            f"an interaction is a pair such as ('age', 'price'), got {validate.show(given)}"
+        )
+    for name in given:
+        if not isinstance(name, str) or name not in context | arm:
+            raise ValueError(
+                f"interactions name {validate.show(name)}, which is not declared: "
+                f"{nearest(name, sorted(context | arm))}"
+            )
+    first, second = given if given[0] in context else reversed(given)
+    if first not in context or second not in arm:
+        raise ValueError(
+            f"an interaction is between a column of the context and one of the arm, got {given}"
+        )
+    return first, second
+
+
+def dim(given: Any) -> int | str | None:
+    """The largest number of coordinates."""
+    if given is None or given == "exact":
+        return given
+    if isinstance(given, str):
+        raise ValueError(f"dim must be a number, 'exact', or None for 64, got {given!r}")
+    return validate.count("dim", given, "coordinates of a row; 'exact' for one per term", least=2)
+
+
+def base(grown: Features, old: Any) -> None:
+    """What a declaration says it grew out of."""
+    if not isinstance(old, type(grown)):
+        raise ValueError(f"base is made by grow(), got {validate.show(old)}")
+    kept = old.context.items() <= grown.context.items() and old.arm.items() <= grown.arm.items()
+    if not kept or not set(all_pairs(old)) <= set(all_pairs(grown)):
+        raise ValueError("a declaration keeps what its base declared: use base.grow(...)")
+    if old.folded or grown.folded:
+        raise ValueError(
+            "folded features cannot grow, because new terms would share old coordinates: declare "
+            "anew, with dim='exact' if it is to grow"
+        )
+
+
+def fresh(old: Features, new: Mapping[str, Mapping[str, Any]]) -> None:
+    """Columns to grow by are new, and the old ones have places of their own."""
+    if old.folded:
+        raise ValueError(
+            "folded features cannot grow, because new terms would share old coordinates: declare "
+            "anew, with dim='exact' if it is to grow"
+        )
+    names = [name for side in new.values() for name in side]
+    if not names:
+        raise ValueError("there is nothing to grow by: pass context={...} or arm={...}")
+    for name in names:
+        if name in old.columns:
+            raise ValueError(f"{name!r} is declared already and keeps its scale: use another name")

@@ -1,0 +1,251 @@
+"""Features: the columns of contexts and arms, declared once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from driftbandit import validate
+from driftbandit.families import Bernoulli, Family
+from driftbandit.features import check
+from driftbandit.features.columns import Columns, Frame, Mappings
+from driftbandit.features.declarations import Feature
+from driftbandit.features.fold import stable
+from driftbandit.features.parts import Counts, count
+from driftbandit.features.plan import Plan, log
+from driftbandit.problem import Problem
+from driftbandit.recipe import Recipe
+
+Floats = NDArray[np.float64]
+
+ENCODING = 1  # raised when the same declaration gives other numbers: part of `version`
+LARGEST = 64  # coordinates up to which every term keeps its own
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Features(Recipe):
+    """A declaration of columns that turns raw values into contexts.
+
+    The row of an arm is 1 + context + arm + context x arm. `interactions` lists the pairs to
+    multiply, ("age", "price") for example; None multiplies all. Up to 64 coordinates every term has
+    its own; above, terms are folded into 64 by signed hashing. `dim=256` is another
+    limit, `dim="exact"` none. Scales follow from the declaration and never change; a row has norm
+    at most `norm`, which is 1 unless the declaration has grown.
+
+    >>> from driftbandit import Category, Number
+    >>> features = Features(
+    ...     context={"age": Number(18, 90)}, arm={"genre": Category(["rock", "jazz"])}
+    ... )
+    >>> X = features.encode({"age": 54}, [{"genre": "rock"}, {"genre": "jazz"}])
+    >>> X.shape, features.terms[:5]
+    ((2, 12), ('1', 'age', 'age missing', 'genre=rock', 'genre=jazz'))
+    """
+
+    context: Mapping[str, Feature] = field(default_factory=dict)
+    arm: Mapping[str, Feature] = field(default_factory=dict)
+    interactions: Sequence[tuple[str, str]] | None = None
+    dim: int | str | None = None
+    base: Features | None = None  # what it grew out of: see `grow`
+
+    def __post_init__(self) -> None:
+        context, arm = check.columns("context", self.context), check.columns("arm", self.arm)
+        check.sides(context, arm)
+        self._set(
+            context=MappingProxyType(context),
+            arm=MappingProxyType(arm),
+            interactions=check.interactions(self.interactions, context, arm),
+            dim=check.dim(self.dim),
+        )
+        if self.base is not None:
+            check.base(self, self.base)
+
+    @property
+    def limit(self) -> int | None:
+        """Coordinates above which terms are folded; None for no limit."""
+        return None if self.dim == "exact" else LARGEST if self.dim is None else int(self.dim)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The declaration, compiled."""
+        return Plan(self)
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates of a row."""
+        return self.plan.size
+
+    @property
+    def norm(self) -> float:
+        """Bound on the norm of a row."""
+        return self.plan.norm
+
+    @property
+    def folded(self) -> bool:
+        """Whether terms share coordinates."""
+        return self.plan.size < self.plan.exact
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Names of all terms, in the order of the coordinates unless they are folded."""
+        return self.plan.terms
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return (*self.context, *self.arm)
+
+    @cached_property
+    def version(self) -> str:
+        """A fingerprint: declarations that encode alike have the same."""
+        text = json.dumps([ENCODING, self.to_dict()], sort_keys=True)
+        return f"{stable(text):016x}"
+
+    def problem(self, reward: Any = None) -> Problem:
+        """The `Problem` of learning from these rows; `reward` is a family, or has a `family`."""
+        family = Bernoulli() if reward is None else getattr(reward, "family", reward)
+        if not isinstance(family, Family):
+            raise ValueError(
+                f"reward must be a family such as Bernoulli(), got {validate.show(reward)}"
+            )
+        return Problem(dim=self.size, family=family, context_norm=self.norm)
+
+    def encode(self, context: Mapping[str, Any], arms: Any, counts: Counts | None = None) -> Floats:
+        """A row for every arm, (N, size), from raw values by name.
+
+        `arms` is a list of mappings, a mapping whose values are mappings, or a frame. Values that
+        are missing, unknown or clipped are added to `counts`, a Counter for example, under
+        (column, "missing"), (column, "unknown") and (column, "clipped").
+        """
+        return self._rows(self._context(context), self._arms(arms), counts)
+
+    def encode_pairs(
+        self,
+        contexts: Sequence[Mapping[str, Any]],
+        arms: Sequence[Mapping[str, Any]],
+        counts: Counts | None = None,
+    ) -> Floats:
+        """Row k is arm k in context k, (N, size): the same numbers as `encode` one by one, and ten
+        times faster."""
+        columns = self._arms(arms)
+        if not isinstance(contexts, (list, tuple)) or len(contexts) != columns.size:
+            raise ValueError(
+                f"contexts must be a list of {columns.size} mappings, one for each arm, got "
+                f"{validate.show(contexts)}"
+            )
+        own = Mappings("a context", contexts, self.plan.context.names)
+        return self._rows(own, columns, counts)
+
+    def encode_frame(self, frame: Any, counts: Counts | None = None) -> Floats:
+        """A row for every line of a frame that has a context and an arm, (N, size): the same
+        numbers as `encode` line by line."""
+        names = self.plan.context.names | self.plan.arm.names
+        columns = Frame("what encode_frame takes", frame, names)
+        return self._rows(columns, columns, counts)
+
+    def _rows(self, context: Columns, arms: Columns, counts: Counts | None) -> Floats:
+        """Encode both sides; `counts` changes only if nothing is refused."""
+        if not (counts is None or isinstance(counts, MutableMapping)):
+            raise ValueError(f"counts must be a Counter or a dict, got {validate.show(counts)}")
+        found: Counts | None = None if counts is None else {}
+        left = self.plan.context.encode(context, found)
+        right = self.plan.arm.encode(arms, found)
+        for (name, what), n in (found or {}).items():
+            count(counts, name, what, n)
+        return self.plan.rows(left, right)
+
+    def contributions(
+        self, context: Mapping[str, Any], arm: Mapping[str, Any], theta: ArrayLike
+    ) -> dict[str, float]:
+        """What each column and each pair of columns adds to x'theta, also where terms are folded.
+
+        "1" is the constant and "age*price" the product of two columns; all add up to x'theta.
+        """
+        estimate = np.asarray(theta, dtype=np.float64)
+        if estimate.shape != (self.size,):
+            raise ValueError(f"theta must have shape ({self.size},), got {estimate.shape}")
+        slots = self.plan.arm.encode(self._arms([arm]), None)
+        context_slots = self.plan.context.encode(self._context(context), None)
+        return self.plan.contributions(context_slots, slots, estimate)
+
+    def _context(self, context: Any) -> Columns:
+        return Mappings("the context", (context,), self.plan.context.names)
+
+    def _arms(self, arms: Any) -> Columns:
+        if isinstance(arms, Mapping):
+            arms = list(arms.values())
+        names = self.plan.arm.names
+        if not isinstance(arms, (list, tuple)):
+            columns: Columns = Frame("arms that are no list of mappings", arms, names)
+        else:
+            columns = Mappings("an arm", arms, names)
+        if columns.size == 0:
+            raise ValueError("there is no arm to encode: pass at least one")
+        return columns
+
+    def grow(
+        self,
+        *,
+        context: Mapping[str, Feature] | None = None,
+        arm: Mapping[str, Feature] | None = None,
+        interactions: Sequence[tuple[str, str]] = (),
+    ) -> Features:
+        """The declaration with more columns. Coordinate j stays coordinate j, with its scale; new
+        ones come behind, scaled like the old ones, and `norm` grows.
+
+        `interactions` are pairs to add where they were listed; otherwise all are multiplied.
+        `policies.growth` takes a learner along.
+        """
+        if self.interactions is None and interactions:
+            raise ValueError("all pairs are multiplied already: drop interactions")
+        listed = None if self.interactions is None else [*self.interactions, *interactions]
+        new = {"context": dict(context or {}), "arm": dict(arm or {})}
+        check.fresh(self, new)
+        both = {"context": {**self.context, **new["context"]}, "arm": {**self.arm, **new["arm"]}}
+        exact = Features(**both, interactions=listed, dim="exact", base=self)
+        if self.limit is None or exact.size > self.limit:
+            return exact
+        return Features(**both, interactions=listed, dim=self.dim, base=self)
+
+    def pad(self, X: ArrayLike) -> Floats:
+        """Rows (..., d) that were encoded before this declaration grew, with 0 for what is new."""
+        old = np.asarray(X, dtype=np.float64)
+        sizes, base = [self.size], self.base
+        while base is not None:
+            sizes, base = [*sizes, base.size], base.base
+        if old.ndim < 1 or old.shape[-1] not in sizes:
+            raise ValueError(f"rows must have one of the lengths {sizes}, got shape {old.shape}")
+        return np.pad(old, [(0, 0)] * (old.ndim - 1) + [(0, self.size - old.shape[-1])])
+
+    @staticmethod
+    def from_sample(
+        frame: Any,
+        *,
+        arm: Sequence[str] = (),
+        dim: int | str | None = None,
+        say: Callable[[str], object] = log.info,
+    ) -> Features:
+        """A proposal from data: look at it, and correct it. `arm` names the columns that
+        describe arms. `say` is told the reason for every column; `say=print` shows them."""
+        from driftbandit.features.sample import propose
+
+        return propose(frame, arm, dim, say)
+
+    def __repr__(self) -> str:
+        parts = [f"context={dict(self.context)}", f"arm={dict(self.arm)}"]
+        parts += [] if self.interactions is None else [f"interactions={list(self.interactions)}"]
+        parts += [] if self.dim is None else [f"dim={self.dim!r}"]
+        into = f" folded into {self.size} coordinates" if self.folded else ""
+        return f"<Features({', '.join(parts)}): {self.plan.exact} terms{into}>"
+
+    def __hash__(self) -> int:
+        return hash(self.version)
+
+    def __reduce__(self) -> Any:
+        return Recipe.from_dict, (self.to_dict(),)

@@ -1,0 +1,743 @@
+"""Raw values to contexts: against a naive encoder, from dicts and frames, with hostile input."""
+
+import copy
+import json
+import logging
+import math
+import pickle
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from driftbandit import Bernoulli, Category, Features, Flag, Gaussian, Number, Recipe, Vector
+from driftbandit.features.fold import bucket, fold, stable
+
+quick = settings(max_examples=40, deadline=None, derandomize=True)
+
+SHOP = Features(
+    context={
+        "age": Number(18, 90),
+        "country": Category(["NL", "DE", "FR"]),
+        "hour": Number(0, 24, cyclic=True),
+    },
+    arm={"price": Number(0, 100), "genre": Category(["rock", "jazz"])},
+)
+
+
+# A naive twin: every term by its name, from the definition.
+
+
+def naive_block(name, feature, value):
+    """Coordinates of one value by name."""
+    gone = value is None or (isinstance(value, float) and math.isnan(value))
+    out = dict.fromkeys(feature.coordinates(name), 0.0)
+    if isinstance(feature, Category):
+        if feature.values is None:
+            key = (
+                f"{name} missing" if gone else f"{name}#{stable(f'{name}={value}') % feature.size}"
+            )
+        else:
+            key = f"{name}={value}" if value in feature.values else f"{name} other"
+            key = f"{name}=None" if gone and None in feature.values else key
+        return out | {key: 1.0}
+    if gone:
+        return out | {f"{name} missing": 1.0}
+    if isinstance(feature, Vector):
+        norm = math.hypot(*value)
+        return out | {f"{name}[{j}]": v / norm if norm else 0.0 for j, v in enumerate(value)}
+    if isinstance(feature, Flag):
+        return out | {name: 1.0 if value else -1.0}
+    value = min(max(value, feature.low), feature.high)
+    if feature.log:
+        place = math.log(value / feature.low) / math.log(feature.high / feature.low)
+    else:
+        place = (value - feature.low) / (feature.high - feature.low)
+    if feature.cyclic:
+        angle = 2.0 * math.pi * place - math.pi
+        return out | {f"{name} cos": math.cos(angle), f"{name} sin": math.sin(angle)}
+    return out | {name: 2.0 * place - 1.0}
+
+
+def naive_row(features, context, arm):
+    """x by term, before folding; only for declarations that never grew."""
+    sides = [
+        {"1": {"1": 1.0}} | {n: naive_block(n, f, raw.get(n)) for n, f in declared.items()}
+        for declared, raw in ((features.context, context), (features.arm, arm))
+    ]
+    pairs = [
+        (c, a)
+        for c in sides[0]
+        for a in sides[1]
+        if "1" in (c, a) or features.interactions is None or (c, a) in features.interactions
+    ]
+    kinds = Counter((c == "1", a == "1") for c, a in pairs)
+    terms = {}
+    for c, a in pairs:
+        weight = 1.0 / math.sqrt(len(kinds) * kinds[c == "1", a == "1"])
+        for i, left in sides[0][c].items():
+            for j, right in sides[1][a].items():
+                name = j if i == "1" else i if j == "1" else f"{i}*{j}"
+                terms[name] = weight * left * right
+    assert set(terms) == set(features.terms)
+    return np.array([terms[name] for name in features.terms])
+
+
+def naive_fold(features):
+    """The fold matrix (terms, size)."""
+    M = np.zeros((len(features.terms), features.size))
+    for t, term in enumerate(features.terms):
+        h = stable(term)
+        M[t, (h >> 1) % features.size] = -1.0 if h & 1 else 1.0
+    return M
+
+
+# What hypothesis draws: declarations, and raw values for them, legal but odd.
+
+ends = st.floats(-1e6, 1e6).map(lambda x: round(x, 3))
+spans = st.floats(1e-3, 1e6)
+numbers = st.builds(
+    lambda low, span, kind, required: Number(
+        abs(low) + 1e-3 if kind == "log" else low,
+        (abs(low) + 1e-3 if kind == "log" else low) + span,
+        cyclic=kind == "cyclic",
+        log=kind == "log",
+        required=required,
+    ),
+    ends,
+    spans,
+    st.sampled_from(["plain", "log", "cyclic"]),
+    st.booleans(),
+)
+words = st.lists(st.text(max_size=4), min_size=1, max_size=4, unique=True)
+categories = st.one_of(
+    words.map(Category),
+    words.map(lambda w: Category([*(v for v in w if v != "None"), None])),
+    st.integers(1, 5).map(lambda n: Category(size=n)),
+)
+columns = st.one_of(numbers, categories, st.just(Flag()), st.integers(1, 4).map(Vector))
+
+
+def raw(feature):
+    """Legal values of a column, missing, unknown and far out included."""
+    if isinstance(feature, Number):
+        inside = (
+            st.floats(-1e9, 1e9)
+            | st.integers(-100, 100)
+            | st.sampled_from([feature.low, feature.high])
+        )
+    elif isinstance(feature, Flag):
+        inside = st.sampled_from([True, False, 0, 1])
+    elif isinstance(feature, Category):
+        inside = st.text(max_size=4)
+        if feature.values:
+            inside |= st.sampled_from(feature.values)
+    else:
+        inside = st.lists(st.floats(-1e300, 1e300), min_size=feature.size, max_size=feature.size)
+    return inside if feature.required else inside | st.none() | st.just(math.nan)
+
+
+def side(name):
+    return st.lists(columns, max_size=3).map(
+        lambda each: {f"{name}{k}": f for k, f in enumerate(each)}
+    )
+
+
+@st.composite
+def declared(draw, dim=None):
+    context, arm = draw(side("c")), draw(side("a").filter(bool))
+    interactions = None
+    if context and draw(st.booleans()):
+        pairs = [(c, a) for c in context for a in arm]
+        interactions = draw(st.lists(st.sampled_from(pairs), unique=True))
+    return Features(context=context, arm=arm, interactions=interactions, dim=dim)
+
+
+@st.composite
+def played(draw, dim=None, least=1):
+    features = draw(declared(dim))
+
+    def values(declared):
+        return {
+            n: draw(raw(f)) for n, f in declared.items() if f.required or draw(st.integers(0, 4))
+        }
+
+    n = draw(st.integers(least, 4))
+    return features, values(features.context), [values(features.arm) for _ in range(n)]
+
+
+@quick
+@given(played(dim="exact"))
+def test_rows_are_those_of_the_naive_encoder(play):
+    features, context, arms = play
+    X = features.encode(context, arms)
+    assert X.shape == (len(arms), features.size)
+    assert X.dtype == np.float64
+    for x, arm in zip(X, arms):
+        assert np.allclose(x, naive_row(features, context, arm), rtol=1e-9, atol=1e-9)
+
+
+@quick
+@given(played(dim="exact"), st.integers(2, 9))
+def test_folding_is_the_exact_row_times_the_fold_matrix(play, dim):
+    exact, context, arms = play
+    data = exact.to_dict() | {"dim": dim}
+    features = Recipe.from_dict(data)
+    if not features.folded:
+        assert features.size == exact.size <= dim
+        return
+    X = exact.encode(context, arms) @ naive_fold(features)
+    X /= np.maximum(np.linalg.norm(X, axis=1), 1.0)[:, None]
+    assert np.allclose(features.encode(context, arms), X, atol=1e-12)
+
+
+@quick
+@given(played() | played(dim=5))
+def test_rows_are_never_longer_than_one(play):
+    features, context, arms = play
+    X = features.encode(context, arms)
+    assert np.isfinite(X).all()
+    assert np.linalg.norm(X, axis=1).max() <= 1.0 + 1e-12
+    features.problem().check_contexts(X)
+
+
+def test_the_bound_is_reached():
+    features = Features(context={"a": Category(["x"]), "b": Flag()}, arm={"c": Category(["y"])})
+    X = features.encode({"a": "x", "b": True}, [{"c": "y"}])
+    assert np.linalg.norm(X) == pytest.approx(1.0, abs=1e-15)
+    assert X[0, 0] == 0.5  # the constant has a quarter of the squared norm
+
+
+@quick
+@given(played() | played(dim=5), st.integers(0, 2**32 - 1))
+def test_contributions_add_up(play, seed):
+    features, context, arms = play
+    theta = np.random.default_rng(seed).standard_normal(features.size)
+    for x, arm in zip(features.encode(context, arms), arms):
+        parts = features.contributions(context, arm, theta)
+        assert sum(parts.values()) == pytest.approx(x @ theta, abs=1e-12)
+
+
+@pytest.mark.parametrize("dim", ["exact", 16])
+def test_a_contribution_is_the_columns_own_vector_times_theta(dim):
+    features = Recipe.from_dict(SHOP.to_dict() | {"dim": dim})
+    context, arm = {"age": 30, "country": "DE", "hour": 3}, {"price": 9, "genre": "jazz"}
+    theta = np.random.default_rng(0).standard_normal(features.size)
+    exact = naive_row(features, context, arm)
+    M = naive_fold(features) if features.folded else np.eye(features.size)
+    shrink = max(1.0, np.linalg.norm(exact @ M)) if features.folded else 1.0
+    own = [k for k, t in enumerate(features.terms) if t.startswith("age") and "*price" in t]
+    expected = exact[own] @ M[own] @ theta / shrink
+    assert features.contributions(context, arm, theta)["age*price"] == pytest.approx(expected)
+
+
+@quick
+@given(declared() | declared(dim=7))
+def test_json_and_pickle_give_the_same_declaration(features):
+    again = Recipe.from_dict(json.loads(json.dumps(features.to_dict())))
+    for copied in (again, pickle.loads(pickle.dumps(features)), copy.deepcopy(features)):
+        assert copied == features
+        assert copied.version == features.version
+        assert hash(copied) == hash(features)
+        assert copied.terms == features.terms
+
+
+@quick
+@given(played(), st.randoms(use_true_random=False))
+def test_the_order_of_columns_does_not_matter(play, random):
+    features, context, arms = play
+
+    def mixed(mapping):
+        items = list(mapping.items())
+        random.shuffle(items)
+        return dict(items)
+
+    other = Features(
+        context=mixed(features.context), arm=mixed(features.arm), interactions=features.interactions
+    )
+    assert (other, other.version, other.terms) == (features, features.version, features.terms)
+    X = other.encode(mixed(context), [mixed(arm) for arm in arms])
+    assert np.array_equal(X, features.encode(context, arms))
+
+
+@quick
+@given(played(least=3))
+def test_an_arm_alone_is_the_arm_among_others(play):
+    features, context, arms = play
+    X = features.encode(context, dict(enumerate(arms)))
+    for x, arm in zip(X, arms):
+        assert np.array_equal(features.encode(context, [arm])[0], x)
+
+
+def test_a_column_may_be_called_type():
+    features = Features(context={"type": Flag()}, arm={"values": Category(["a"])})
+    assert Recipe.from_dict(json.loads(json.dumps(features.to_dict()))) == features
+
+
+# Frames
+
+
+def lines(n=50, seed=0):
+    """Rows of a log as dicts, with gaps."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for _ in range(n):
+        row = {
+            "age": float(rng.normal(40, 30)),
+            "visits": int(rng.integers(0, 10_000)),
+            "country": str(rng.choice(["NL", "DE", "FR", "US"])),
+            "hour": float(rng.uniform(0, 24)),
+            "vip": bool(rng.integers(2)),
+            "embedding": rng.standard_normal(3).tolist(),
+            "price": float(rng.uniform(0, 150)),
+            "shelf": int(rng.integers(1, 5)),
+        }
+        rows.append({k: None if rng.random() < 0.1 else v for k, v in row.items()})
+    return rows
+
+
+def log_features(dim):
+    return Features(
+        context={
+            "age": Number(18, 90),
+            "visits": Number(1, 1000, log=True),
+            "country": Category(["NL", "DE", "FR"]),
+            "hour": Number(0, 24, cyclic=True),
+            "vip": Flag(),
+            "nowhere": Number(0, 1),
+        },
+        arm={
+            "embedding": Vector(3),
+            "price": Number(0, 100),
+            "shelf": Category([1, 2, 3]),
+        },
+        dim=dim,
+    )
+
+
+@pytest.mark.parametrize("dim", ["exact", None])
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lambda rows: pl.DataFrame(rows),
+        lambda rows: pd.DataFrame(rows),
+        lambda rows: pd.DataFrame(rows).convert_dtypes(),
+        lambda rows: pa.Table.from_pylist(rows),
+        lambda rows: pl.DataFrame(rows).with_columns(
+            pl.col("country").cast(pl.Categorical), pl.col("embedding").list.to_array(3)
+        ),
+    ],
+    ids=["polars", "pandas", "pandas-nullable", "arrow", "polars-typed"],
+)
+def test_a_frame_gives_the_numbers_of_its_rows(frame, dim, monkeypatch):
+    features, rows, counts, counted = log_features(dim), lines(), Counter(), Counter()
+    X = features.encode_frame(frame(rows), counted)
+    for x, row in zip(X, rows):
+        context = {k: v for k, v in row.items() if k in features.context}
+        arm = {k: v for k, v in row.items() if k in features.arm}
+        assert np.array_equal(features.encode(context, [arm], counts)[0], x)
+    assert counts == counted
+    sides = [
+        [{k: v for k, v in row.items() if k in side} for row in rows]
+        for side in (features.context, features.arm)
+    ]
+    assert np.array_equal(features.encode_pairs(*sides), X)
+    assert {what for _, what in counts} == {"missing", "clipped", "unknown"}
+    monkeypatch.setattr("driftbandit.features.plan.CHUNK", 500)
+    assert np.array_equal(features.encode_frame(frame(rows)), X)
+
+
+@pytest.mark.parametrize("contexts", [[], [{}, {}], {}, None])
+def test_pairs_are_lists_of_the_same_length(contexts):
+    with pytest.raises(ValueError, match="list of 1 mappings"):
+        SHOP.encode_pairs(contexts, [{}])
+
+
+def test_arms_may_be_a_frame():
+    arms = [{"price": 9.0, "genre": "rock"}, {"price": 120.0, "genre": "folk"}]
+    context = {"age": 31, "country": "NL"}
+    X = SHOP.encode(context, arms)
+    assert np.array_equal(SHOP.encode(context, pl.DataFrame(arms)), X)
+
+
+# Missing, unknown, out of range
+
+
+def test_what_is_odd_is_counted_and_nothing_else_is():
+    counts = Counter()
+    SHOP.encode({"age": 31, "country": "NL", "hour": 24}, [{"price": 100, "genre": "rock"}], counts)
+    assert counts == {}
+    arms = [{"price": 101}, {"price": math.nan, "genre": "folk"}, {"price": -1, "genre": None}]
+    SHOP.encode({"country": "US", "hour": 25}, arms, counts)
+    assert counts == {
+        ("age", "missing"): 1,
+        ("country", "unknown"): 1,
+        ("hour", "clipped"): 1,
+        ("price", "clipped"): 2,
+        ("price", "missing"): 1,
+        ("genre", "missing"): 2,
+        ("genre", "unknown"): 1,
+    }
+    assert all(type(n) is int for n in counts.values())
+
+
+def test_counts_are_a_mapping():
+    counts = {("age", "missing"): 2}
+    SHOP.encode({}, [{}], counts)
+    assert counts["age", "missing"] == 3
+    with pytest.raises(ValueError, match="must be a Counter"):
+        SHOP.encode({}, [{}], 3)
+
+
+def test_missing_has_many_spellings():
+    X = SHOP.encode({}, [{}])
+    for gone in (None, math.nan, np.nan, pd.NA, pd.NaT, np.float32("nan")):
+        context = {"age": gone, "country": gone, "hour": gone}
+        assert np.array_equal(SHOP.encode(context, [{"price": gone, "genre": gone}]), X)
+
+
+def test_none_in_a_category_has_a_place_of_its_own():
+    features = Features(arm={"genre": Category(["rock", None])})
+    X = features.encode({}, [{"genre": None}, {"genre": math.nan}, {"genre": "folk"}])
+    assert np.array_equal(X[0], X[1])
+    assert not np.array_equal(X[0], X[2])
+    assert features.terms == ("1", "genre=rock", "genre=None", "genre other")
+
+
+def test_numbers_of_other_types_are_numbers():
+    from decimal import Decimal
+    from fractions import Fraction
+
+    X = SHOP.encode({"age": 31}, [{"price": 9.0}])
+    for nine in (9, np.float32(9), np.int16(9), np.uint64(9), Decimal(9), Fraction(9)):
+        assert np.array_equal(SHOP.encode({"age": np.int8(31)}, [{"price": nine}]), X)
+    shelf = Features(arm={"shelf": Category([1, 2])})
+    hashed = Features(arm={"shelf": Category(size=9)})
+    for one in (1, 1.0, np.int64(1), np.float64(1)):
+        for features in (shelf, hashed):
+            X = features.encode({}, [{"shelf": 1}])
+            assert np.array_equal(features.encode({}, [{"shelf": one}]), X)
+
+
+# Hashes
+
+
+def test_hashes_never_change():
+    assert stable("") == 0xB4B2797457A0A6E4  # BLAKE2b-64 of nothing, little-endian
+    assert stable("country=NL") == 2522840944962163078
+    assert bucket("user=ann", 32) == 16
+    at, sign = fold(["1", "age", "age*price"], 64)
+    assert (at.tolist(), sign.tolist()) == ([59, 45, 53], [1.0, -1.0, -1.0])
+    assert SHOP.version == "9b7f7aac96da8e0e"
+
+
+ELSEWHERE = """
+from driftbandit import Category, Features
+features = Features(context={'u': Category(size=50)}, arm={'id': Category(size=40)})
+rows = features.encode({'u': 'ann'}, [{'id': 7}, {'id': 'x'}]).tobytes().hex()
+"""
+
+
+def test_encoding_is_the_same_in_another_process():
+    code, here = f"{ELSEWHERE}\nprint(features.version, rows)", {}
+    exec(ELSEWHERE, here)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [here["features"].version, here["rows"]]
+
+
+# Saying things
+
+
+def test_folding_is_said_once_and_in_the_repr(caplog):
+    with caplog.at_level(logging.INFO):
+        features = Features(context={"u": Vector(20)}, arm={"v": Vector(5)})
+        features.encode({"u": np.ones(20)}, [{"v": np.ones(5)}])
+        features.encode({"u": np.ones(20)}, [{"v": np.ones(5)}])
+    assert [r.name for r in caplog.records] == ["driftbandit.features"]
+    assert "154 terms are folded into 64" in caplog.text
+    assert "154 terms folded into 64 coordinates" in repr(features)
+    assert "folded" not in repr(SHOP)
+    assert Features(arm={"v": Vector(99)}, dim=256).size == 101
+
+
+def test_a_problem_follows():
+    assert SHOP.problem() == SHOP.problem(Bernoulli())
+    assert SHOP.problem().dim == 60
+
+    class Reward:
+        family = Gaussian()
+
+    assert SHOP.problem(Reward()).family == Gaussian()
+    with pytest.raises(ValueError, match="family such as"):
+        SHOP.problem("clicks")
+
+
+# Hostile input
+
+
+@pytest.mark.parametrize(
+    ("context", "arms", "words"),
+    [
+        ({"agee": 3}, [{}], "'agee'.*did you mean 'age'"),
+        ({}, [{"prize": 3}], "'prize'.*did you mean 'price'"),
+        ({3: 3}, [{}], "has 3, which is not declared"),
+        ({"age": "31"}, [{}], "'age' must be a number, got '31'"),
+        ({"age": True}, [{}], r"'age' must be a number.*Flag\(\)"),
+        ({"age": math.inf}, [{}], "'age' must be a finite number"),
+        ({"age": -math.inf}, [{}], "'age' must be a finite number"),
+        ({"age": 10**400}, [{}], "'age' must be a number, got 1000"),
+        ({"age": 1j}, [{}], "'age' must be a number"),
+        ({"age": [1, 2]}, [{}], "'age' must be a number"),
+        ({"age": np.eye(2)}, [{}], "'age' must be a number"),
+        ({"age": {}}, [{}], "'age' must be a number"),
+        ({"country": ["NL"]}, [{}], "'country' must be text or a whole number"),
+        ({"country": {}}, [{}], "'country' must be text or a whole number"),
+        ({"country": b"NL"}, [{}], "'country' must be text or a whole number"),
+        ({}, [{}, {"price": "cheap"}], "'price' must be a number, got 'cheap'"),
+        ({}, [{}, {"price": 10**400}], "'price' must be a number"),
+        ({}, [{}, {"price": np.inf}], "'price' must be a finite"),
+        ({}, [], "no arm"),
+        ({}, {}, "no arm"),
+        ({}, [3], "an arm must be a mapping"),
+        ({}, {"price": 3}, "an arm must be a mapping"),
+        ([("age", 3)], [{}], "the context must be a mapping"),
+        (None, [{}], "the context must be a mapping"),
+        ({}, "price", "arms .* must be a frame"),
+        ({}, None, "arms .* must be a frame"),
+        ({}, np.zeros((2, 2)), "arms .* must be a frame"),
+        ({}, pl.LazyFrame({"price": [3]}), "in memory"),
+        ({}, pl.DataFrame({"prize": [3]}), "did you mean 'price'"),
+        ({}, pl.DataFrame({"price": ["3"]}), "'price' must be a number"),
+        ({}, pl.DataFrame({"price": [True]}), "'price' must be a number"),
+    ],
+)
+def test_bad_values_are_refused_in_the_name_of_their_column(context, arms, words):
+    with pytest.raises(ValueError, match=words) as error:
+        SHOP.encode(context, arms, counts := Counter())
+    assert "\n" not in str(error.value)
+    assert counts == {}  # nothing has changed
+
+
+@pytest.mark.parametrize(
+    ("feature", "value", "words"),
+    [
+        (Vector(3), [1, 2], "'x' must be 3 finite numbers, got an array of shape"),
+        (Vector(3), np.zeros(10**6), "got an array of shape"),
+        (Vector(3), [1, 2, math.nan], "'x' must be 3 finite numbers"),
+        (Vector(3), [1, 2, math.inf], "'x' must be 3 finite numbers"),
+        (Vector(3), ["1", "2", "3"], "'x' must be 3 finite numbers"),
+        (Vector(3), [1, [2], 3], "'x' must be 3 finite numbers"),
+        (Vector(3), "abc", "'x' must be 3 finite numbers"),
+        (Vector(3), [True, False, True], "'x' must be 3 finite numbers"),
+        (Vector(3), 7, "'x' must be 3 finite numbers"),
+        (Vector(3, required=True), None, "'x' is missing"),
+        (Flag(), 2, "'x' must be True or False"),
+        (Flag(), "yes", "'x' must be True or False"),
+        (Flag(), math.inf, "'x' must be True or False"),
+        (Flag(required=True), None, "'x' is missing"),
+        (Number(0, 1, required=True), math.nan, "'x' is missing"),
+        (Number(0, 1, cyclic=True, required=True), None, "'x' is missing"),
+        (Category(["rock"], required=True), None, "'x' is missing"),
+        (Category(["rock"], required=True), "rok", "'x' must be one of.*did you mean 'rock'"),
+        (Category(size=4, required=True), None, "'x' is missing"),
+        (Category(size=4), {}, "'x' must be text"),
+        pytest.param(Category(size=4), 10**5000, "'x' must be text", id="long"),
+        pytest.param(Category([1]), 10**5000, "'x' must be text", id="long in a list"),
+    ],
+)
+def test_bad_values_of_other_columns(feature, value, words):
+    features = Features(arm={"x": feature})
+    with pytest.raises(ValueError, match=words):
+        features.encode({}, [{"x": value}])
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Number(1, 1), "low < high"),
+        (lambda: Number(2, 1), "low < high"),
+        (lambda: Number("a", 1), "low must be a number"),
+        (lambda: Number(0, math.inf), "high must be a number"),
+        (lambda: Number(0, 9, log=True), "low above 0"),
+        (lambda: Number(1, 9, log=True, cyclic=True), "cyclic or log"),
+        (lambda: Number(0, 9, required="no"), "required must be"),
+        (lambda: Number(1e50, math.nextafter(1e50, 1e51), log=True), "too close"),
+        (lambda: Category(), "list of values, or size="),
+        (lambda: Category(["a"], size=3), "list of values, or size="),
+        (lambda: Category("abc"), "list of values"),
+        (lambda: Category([]), "read differently"),
+        (lambda: Category(["a", "a"]), "read differently"),
+        (lambda: Category([1, "1"]), "read differently"),
+        (lambda: Category([1.5]), "text or whole numbers"),
+        (lambda: Category([True]), "use .*Flag"),
+        (lambda: Category(size=0), "size must be"),
+        (lambda: Vector(0), "size must be"),
+        (lambda: Vector(2.5), "size must be"),
+        (lambda: Features(arm={}), "all arms look the same"),
+        (lambda: Features(arm=[Flag()]), "arm must be a mapping"),
+        (lambda: Features(arm={"a": 3}), "'a' must be a Number"),
+        (lambda: Features(arm={"a*b": Flag()}), "without '\\*'"),
+        (lambda: Features(arm={3: Flag()}), "a column's name"),
+        (lambda: Features(arm={"1": Flag()}), "a column's name"),
+        (lambda: Features(context={"a": Flag()}, arm={"a": Flag()}), "for contexts and for arms"),
+        (lambda: Features(arm={"a": Vector(10**9)}), "'a' has 1000000001 coordinates"),
+        (
+            lambda: Features(
+                context={"c": Category([f"v{k}" for k in range(10**5)])}, arm={"a": Vector(20)}
+            ),
+            r"'c' has 100001 coordinates: hash it with Category\(size",
+        ),
+        (lambda: Features(arm={"a": Flag()}, dim="all"), "dim must be"),
+        (lambda: Features(arm={"a": Flag()}, dim=1), "dim must be"),
+        (lambda: Features(arm={"a": Flag()}, interactions="ab"), "list of pairs"),
+        (lambda: Features(arm={"a": Flag()}, interactions=["ab"]), "is a pair"),
+        (lambda: features_of(interactions=[("c", "x")]), "not declared"),
+        (lambda: features_of(interactions=[("c", "c")]), "one of the arm"),
+        (lambda: features_of(interactions=[("c", "a"), ("a", "c")]), "twice"),
+        (lambda: features_of(base=3), "made by grow"),
+        (lambda: features_of(base=SHOP), "use base.grow"),
+    ],
+)
+def test_bad_declarations_are_refused(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def features_of(**options):
+    return Features(context={"c": Flag()}, arm={"a": Flag()}, **options)
+
+
+def test_a_flag_is_not_blamed_for_a_number_that_is_too_large():
+    features = Features(arm={"a": Flag(), "b": Number(0, 1)})
+    with pytest.raises(ValueError, match="'b' must be a number"):
+        features.encode({}, [{"a": True, "b": 10**400}])
+
+
+def test_vectors_that_are_very_long_or_very_short_are_scaled_too():
+    features = Features(arm={"v": Vector(2)})
+    X = features.encode({}, [{"v": [3.0, 4.0]}])
+    for size in (1e-320, 1e-300, 1e300):
+        assert np.allclose(features.encode({}, [{"v": [3.0 * size, 4.0 * size]}]), X, rtol=1e-3)
+    assert features.encode({}, [{"v": [0, 0]}])[0, 1:].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_frame_without_rows_gives_none():
+    frame = pl.DataFrame(lines())
+    assert log_features(None).encode_frame(frame.head(0)).shape == (0, 64)
+
+
+def test_theta_must_fit():
+    with pytest.raises(ValueError, match=r"shape \(60,\)"):
+        SHOP.contributions({}, {}, np.zeros(3))
+
+
+def test_a_declaration_cannot_be_changed():
+    with pytest.raises(TypeError):
+        SHOP.context["new"] = Flag()
+    mine = {"a": Flag()}
+    features = Features(arm=mine)
+    mine["b"] = Flag()
+    assert features.columns == ("a",)
+
+
+def test_inputs_are_left_alone():
+    vector = np.array([3.0, 4.0])
+    features = Features(arm={"v": Vector(2), "x": Number(0, 1)})
+    frame = pl.DataFrame({"v": [[3.0, 4.0]], "x": [5.0]})
+    features.encode({}, [{"v": vector, "x": 5}])
+    features.encode({}, frame)
+    assert vector.tolist() == [3.0, 4.0]
+    assert frame["x"].to_list() == [5.0]
+
+
+def test_a_category_of_many_values_works_where_it_fits():
+    features = Features(arm={"id": Category([f"v{k}" for k in range(10**5)])})
+    assert features.folded
+    assert features.encode({}, [{"id": "v99999"}]).any()
+
+
+# Proposals
+
+
+def test_a_proposal_says_why():
+    rng, said = np.random.default_rng(0), []
+    n = 2000
+    frame = pl.DataFrame(
+        {
+            "age": rng.normal(40, 10, n),
+            "income": np.exp(rng.normal(8, 2, n)),
+            "country": rng.choice(["NL", "DE", "FR", "zz"], n, p=[0.5, 0.3, 0.195, 0.005]),
+            "pickup_hour": rng.integers(0, 24, n),
+            "weekday": rng.integers(1, 8, n),
+            "month": rng.integers(1, 12, n),
+            "mobile": rng.integers(0, 2, n),
+            "vip": rng.random(n) < 0.5,
+            "user_id": rng.integers(0, 10**6, n),
+            "same": np.ones(n),
+            "empty": [None] * n,
+            "when": [None] * (n - 1) + [__import__("datetime").datetime(2024, 1, 1)],
+            "embedding": rng.standard_normal((n, 3)).tolist(),
+            "tags": [["new"]] * n,
+            "ragged": [[1.0] * (1 + k % 2) for k in range(n)],
+            "far": np.linspace(0, 1e200, n),
+            "price": rng.uniform(0, 80, n),
+        }
+    )
+    features = Features.from_sample(frame, arm=["price", "embedding"], say=said.append)
+    c = features.context
+    assert list(features.arm) == ["price", "embedding"]
+    assert features.arm["embedding"] == Vector(3)
+    assert features.arm["price"].low == pytest.approx(0.0, abs=0.1)
+    assert features.arm["price"].high == 80.0
+    assert c["income"].log
+    assert not c["age"].log
+    assert c["country"] == Category(["NL", "DE", "FR"])
+    assert c["pickup_hour"] == Number(0, 24, cyclic=True)
+    assert c["weekday"] == Number(1, 8, cyclic=True)
+    assert c["month"] == Number(1, 13, cyclic=True)
+    assert c["mobile"] == c["vip"] == Flag()
+    assert c["user_id"] == Category(size=16)
+    assert not {"same", "empty", "when", "tags", "ragged", "far"} & set(features.columns)
+    assert len(said) == len(frame.columns)
+    assert "same: left out, because it never changes" in said
+    assert features.encode_frame(frame.select(features.columns)).shape == (n, 64)
+
+
+@pytest.mark.parametrize(
+    ("arm", "words"),
+    [((), "say which columns"), ("price", "say which"), (["prize"], "did you mean 'price'")],
+)
+def test_a_proposal_needs_to_know_the_arms(arm, words):
+    with pytest.raises(ValueError, match=words):
+        Features.from_sample(pl.DataFrame({"price": [1.0, 2.0]}), arm=arm)
+
+
+def test_a_proposal_from_useless_arms_is_refused():
+    with pytest.raises(ValueError, match="no column of the arms"):
+        Features.from_sample(pl.DataFrame({"price": [1.0, 1.0]}), arm=["price"])
+
+
+def test_a_proposal_from_outliers_and_zeros():
+    rng = np.random.default_rng(1)
+    age = np.append(rng.normal(40, 10, 1000), [1e6])
+    views = np.append(np.exp(rng.normal(3, 3, 800)), np.zeros(201))
+    features = Features.from_sample(pl.DataFrame({"age": age, "views": views}), arm=["views"])
+    assert features.context["age"].high < 100
+    assert features.arm["views"].log
+
+
+def test_declaring_and_encoding_load_neither_compilers_nor_frames():
+    code = (
+        "from driftbandit import Features, Flag; import sys; "
+        "Features(arm={'a': Flag()}).encode({}, [{}]); "
+        "print({'numba', 'narwhals', 'pandas', 'polars', 'scipy'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
