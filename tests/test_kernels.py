@@ -207,7 +207,7 @@ def test_steps_age_the_memory_before_it_learns():
     for steps in (2.0, 4.0):
         a, b = row_after(policy, 5), row_after(policy, 5)
         domd.learn(policy.recipe, a, x, 1.0, steps, None)
-        domd.age_row(policy.recipe, b, 2, steps - 1.0)
+        domd.age_row(policy.recipe, b, steps - 1.0)
         domd.learn(policy.recipe, b, x, 1.0, 1.0, None)
         np.testing.assert_allclose(a, b, rtol=1e-13)
 
@@ -235,7 +235,7 @@ def test_the_floor_of_a_row_follows_its_curvature():
     row = row_after(policy, 4)
     row[FLOOR] = 5.0
     aged = row.copy()
-    domd.age_row(policy.recipe, aged, 2, 2.0)
+    domd.age_row(policy.recipe, aged, 2.0)
     assert aged[FLOOR] == pytest.approx(0.64 * 5.0 + 0.36 * 0.7)
     domd.learn(policy.recipe, row, np.array([0.0, 1.0]), 1.0, 1.0, None)
     assert row[FLOOR] == pytest.approx(0.8 * 5.0 + 0.2 * 0.7)
@@ -292,7 +292,13 @@ def test_a_draw_has_the_shape_of_the_curvature():
     F, theta, noise = np.empty((3, 3)), rng.standard_normal(3), rng.standard_normal(3)
     factor(H, F, None)
     expected = theta + 0.7 * np.linalg.solve(np.linalg.cholesky(H).T, noise)
-    np.testing.assert_allclose(domd.drawn(theta, F, 0.7, noise), expected, rtol=1e-10)
+    np.testing.assert_allclose(drawn(theta, F, 0.7, noise), expected, rtol=1e-10)
+
+
+def drawn(theta, F, width, noise):
+    out = np.full(theta.size, np.nan)
+    domd.draw(theta, F, width, noise, out)
+    return out
 
 
 def naive_spd(rng, d):
@@ -315,7 +321,7 @@ def test_ranking_is_the_definition(noise):
     if noise is not None:
         F, draw = np.empty((2, 2)), np.array(noise)
         factor(H, F, None)
-        values = arms @ domd.drawn(theta, F, width, draw)
+        values = arms @ drawn(theta, F, width, draw)
     for k in (1, 2, 5, 12):
         best = np.full(k, -7)
         first = domd.rank(policy.recipe, row, arms, draw, best, None)

@@ -114,7 +114,7 @@ def test_the_mixture_refuses_what_domd_refuses():
     np.testing.assert_array_equal(row, policy.fresh)
     a, b, x = row.copy(), row.copy(), np.array([0.6, 0.8])
     assert auto.learn(policy.recipe, a, x, 1.0, 3.0, None)
-    auto.age(policy.recipe, b, 2, 2.0)
+    auto.age(policy.recipe, b, 2.0)
     assert auto.learn(policy.recipe, b, x, 1.0, 1.0, None)
     assert a[G] == 1.0
     np.testing.assert_allclose(a[THETA:-POINTS], b[THETA:-POINTS], rtol=1e-6, atol=1e-9)
@@ -138,7 +138,7 @@ def test_a_history_thins_itself_out(rounds):
         auto.learn(policy.recipe, row, np.ones(1), 1.0, 1.0, None)
         seen.append(0.9 * seen[-1] + 1.0 if seen else 1.0)
         usual += (math.log(seen[-1]) - usual) / min(t, 200)
-    assert row[auto.usual_at(1)] == pytest.approx(usual, rel=1e-9)
+    assert row[auto.learners_at(1, 1)[0] - 1] == pytest.approx(usual, rel=1e-9)
     stride = 2 ** max(0, math.ceil(math.log2(rounds / POINTS)))
     kept = seen[stride - 1 :: stride]
     np.testing.assert_allclose(row[-POINTS:][: len(kept)], kept)
@@ -195,7 +195,7 @@ def test_ageing_follows_the_first_of_equals(discounts, lead):
     """Learners with the same discount have the same weight at first."""
     policy = few(Bernoulli(), 2.0, discounts=discounts, pool="leader")
     row, n = policy.fresh.copy(), 2 * len(discounts)
-    auto.age(policy.recipe, row, 2, 1.0)
+    auto.age(policy.recipe, row, 1.0)
     P = auto.learners(row, 2, n)[3][lead]
     np.testing.assert_allclose(row[THETA + 2 : THETA + 6].reshape(2, 2), np.linalg.inv(P))
 
@@ -221,7 +221,7 @@ def test_what_is_pooled():
     """Everybody's theta, and the covariance of those with a thousandth of the weight or more."""
     policy, weights = few(Bernoulli(), 2.0), [0.4, 1e-3, 0.3, 9e-4, 0.2971, 1e-3]
     row, numbers, thetas, _, Ps = state(policy, weights)
-    auto.pool(policy.recipe, row, numbers, thetas, Ps, 0, np.empty(2))
+    auto.pool(policy.recipe, row, numbers, thetas, Ps, 0, np.empty((2, 2)), np.empty(2))
     theta = np.array(weights) @ thetas
     V = sum(
         w * (P / kept + np.outer(v - theta, v - theta))
