@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from driftbandit.core.compiled import atomic, inlined
-from driftbandit.core.domd import add_outer, carved, copied, descend, learnable, room, row_sum
+from driftbandit.core.domd import add_outer, descend, learnable, row_sum
 from driftbandit.core.layout import (
     FLOOR,
     GAIN,
@@ -57,9 +57,8 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag
     if not learnable(q, x, r):
         return False
     d, g = x.size, row[G]
-    work = np.empty(room(d, 0))
-    V, u, y = carved(work, d)
-    x = copied(x, y)  # it may be a view of the row
+    V, u = np.empty((d, d)), np.empty(d)
+    x = x.copy()  # it may be a view of the row
     numbers, thetas, Hs, Ps = learners(row, d, int(q[K]))
     judge(q, g, numbers, thetas, x, r)
     forget(q, numbers, Hs, Ps, steps, row[T] % REFRESH, u)
@@ -69,7 +68,6 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag
     pool(q, row, numbers, thetas, Ps, lead, V, u)
     row[T] += 1.0
     remember(row, learners_at(d, len(thetas))[0] - 1, numbers)
-    work[0] = 0.0  # as in `domd.learn`
     return True
 
 
@@ -247,12 +245,10 @@ def remember(row: Floats, usual: int, numbers: Floats) -> None:
 def age(q: Floats, row: Floats, steps: float) -> None:
     """Steps without data."""
     d, lead = int(q[D]), 0
-    work = np.empty(room(d, 0))
-    V, u, _ = carved(work, d)
+    V, u = np.empty((d, d)), np.empty(d)
     numbers, thetas, Hs, Ps = learners(row, d, int(q[K]))
     forget(q, numbers, Hs, Ps, steps, -1.0, u)
     for k in range(len(thetas)):
         if numbers[WEIGHT, k] > numbers[WEIGHT, lead]:
             lead = k
     pool(q, row, numbers, thetas, Ps, lead, V, u)
-    work[0] = 0.0

@@ -48,9 +48,8 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag
         return False
     d, g = x.size, row[G]
     theta, H = pooled(row, d)
-    work = np.empty(room(d, 0))
-    F, u, y = carved(work, d)
-    x = copied(x, y)  # it may be a view of the row
+    F, work = np.empty((d, d)), np.empty(2 * d)
+    u, x = window(work, 0, (d,)), copied(x, window(work, d, (d,)))  # x may be a view of the row
     gamma = q[GAMMA] if steps == 1.0 else q[GAMMA] ** steps
     age(gamma, q[LAM], H)  # A_t = gamma H_t + (1 - gamma) lambda I, in place of H_t
     factor(H, F, large)
@@ -71,12 +70,6 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag
         row[FLOOR] = max(row[FLOOR], 1.0 / row_sum(F))
     work[0] = 0.0  # numba frees an array after its last use by name, so windows need this
     return True
-
-
-@inlined
-def carved(work: Floats, d: int) -> tuple[Floats, Floats, Floats]:
-    """A matrix and two vectors of scratch."""
-    return window(work, 0, (d, d)), window(work, d * d, (d,)), window(work, d * d + d, (d,))
 
 
 @inlined
@@ -147,12 +140,6 @@ def add_outer(A: Floats, w: float, x: Floats) -> None:
             A[j, k] += w * (x[j] * x[k])
 
 
-@inlined
-def room(d: int, n_arms: int) -> int:
-    """Numbers of scratch that `rank` needs, or `learn`, which has no arms."""
-    return d * d + 2 * d + 2 * n_arms + 1
-
-
 @atomic
 def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large: Flag) -> int:
     """best = the arms that maximise x'theta_t + beta_t ||x||_{H_t^-1} (eq. 3), best first, ties to
@@ -166,9 +153,9 @@ def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large:
     if d != q[D] or n < k or k == 0:
         return -1
     theta, H = pooled(row, d)
-    work, X, end = np.empty(room(d, n)), window(arms, 0, (n * d,)), d * d + 2 * d
-    F, y, drawn = carved(work, d)
-    bound, value = window(work, end, (n,)), window(work, end + n, (n + 1,))
+    F, work, X = np.empty((d, d)), np.empty(2 * d + 2 * n + 1), window(arms, 0, (n * d,))
+    y, drawn = window(work, 0, (d,)), window(work, d, (d,))
+    bound, value = window(work, 2 * d, (n,)), window(work, 2 * d + n, (n + 1,))
     factor(H, F, large)
     radius = Radius(q[CONSTANT], q[LOG_ROUND], q[LOG_MASS], q[MASS], q[GAMMA])
     width = q[SCALE] * beta(radius, row[T] + 1.0)

@@ -31,7 +31,7 @@ def _window(_typing: Any, array: Any, at: Any, shape: Any) -> Any:
         lengths, strides = cgutils.unpack_tuple(builder, args[2]), [whole.itemsize]
         for length in lengths[:0:-1]:
             strides.insert(0, builder.mul(strides[0], length))
-        data = builder.gep(whole.data, [args[1]])
+        data = builder.gep(whole.data, [args[1]], inbounds=True)
         populate_array(found, data, lengths, strides, whole.itemsize, None)
         return found._getvalue()
 
