@@ -48,9 +48,12 @@ class AutoMemory(NamedTuple):
     theta: Floats  # (n, d)        pooled estimate
     H: Floats  # (n, d, d)     inverse of the pooled covariance
     usual: Floats  # (n,)          slow average of the logarithm of the effective memory
-    weights: Floats  # (n, K)        sum to 1
-    gains: Floats  # (n, K)        factor on a learner's predictions
-    stiffness: Floats  # (n, K)        curvature behind that factor
+    drift: Floats  # (n,)          nats by which learners that forget predicted better than the rest
+    weights: Floats  # (n, 2, K)     by track, steady and with a level; they sum to 1
+    gains: Floats  # (n, 2, K)     factor on a learner's predictions, by track
+    stiffness: Floats  # (n, 2, K)     curvature behind that factor
+    levels: Floats  # (n, K)        what the second track adds to a learner's predictions
+    firmness: Floats  # (n, K)        curvature behind that level
     rounds: Floats  # (n, K)        discounted number of rounds that a learner rests on
     kept: Floats  # (n, K)
     thetas: Floats  # (n, K, d)
@@ -66,9 +69,10 @@ def domd_fields(d: int) -> Fields:
 
 def auto_fields(d: int, k: int) -> Fields:
     """The same for AutoDOMD."""
-    numbers = dict.fromkeys(("weights", "gains", "stiffness", "rounds", "kept"), (k,))
+    numbers = dict.fromkeys(("weights", "gains", "stiffness"), (2, k))
+    numbers |= dict.fromkeys(("levels", "firmness", "rounds", "kept"), (k,))
     learners = {"thetas": (k, d), "Hs": (k, d, d), "Ps": (k, d, d)}
-    return domd_fields(d) | {"usual": ()} | numbers | learners | {"history": (POINTS,)}
+    return domd_fields(d) | {"usual": (), "drift": ()} | numbers | learners | {"history": (POINTS,)}
 
 
 def size(fields: Fields) -> int:
@@ -94,7 +98,8 @@ def packed(arrays: dict[str, Any], fields: Fields, n: int) -> Floats:
     return rows
 
 
-WEIGHT, GAIN, STIFFNESS, ROUNDS, KEPT = range(5)  # numbers of AutoDOMD's learners
+# Numbers of AutoDOMD's learners. There are two of the first three, one for each track.
+WEIGHT, GAIN, STIFFNESS, LEVEL, FIRMNESS, ROUNDS, KEPT, NUMBERS = 0, 2, 4, 6, 7, 8, 9, 10
 
 
 def pooled(row: Floats, d: int) -> tuple[Floats, Floats]:
@@ -103,19 +108,19 @@ def pooled(row: Floats, d: int) -> tuple[Floats, Floats]:
     return row[THETA:H], row[H : H + d * d].reshape(d, d)
 
 
+def usual_at(d: int) -> int:
+    """Where a row of AutoDOMD holds `usual`; `drift` follows it."""
+    return THETA + d + d * d
+
+
 def learners(row: Floats, d: int, n: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """The n learners in a row of AutoDOMD: numbers (5, n), thetas (n, d), Hs and Ps (n, d, d)."""
-    a = THETA + d + d * d + 1  # `usual` comes right before
-    b = a + 5 * n
+    """The n learners in a row of AutoDOMD: numbers (10, n), thetas (n, d), Hs and Ps (n, d, d)."""
+    a = THETA + d + d * d + 2  # `usual` and `drift` come right before
+    b = a + NUMBERS * n
     c, e = b + n * d, b + n * d + n * d * d
     square = (n, d, d)
-    numbers, thetas = row[a:b].reshape(5, n), row[b:c].reshape(n, d)
+    numbers, thetas = row[a:b].reshape(NUMBERS, n), row[b:c].reshape(n, d)
     return numbers, thetas, row[c:e].reshape(square), row[e : e + n * d * d].reshape(square)
-
-
-def usual_at(d: int) -> int:
-    """Where a row of AutoDOMD holds `usual`."""
-    return THETA + d + d * d
 
 
 # A recipe is an array too. These are the places of what kernels read, in the paper's letters.
@@ -145,6 +150,7 @@ def usual_at(d: int) -> int:
     START,  # nats behind the leader at which it starts again
     GAIN_KEEP,  # discount and floor of the curvature of the gains
     GAIN_FLOOR,
+    SHIFTED,  # part of a learner's prior weight that its second track has
     MIXTURE,  # pool all learners, or follow the leader
     GRID,
-) = range(16, 24)
+) = range(16, 25)
