@@ -152,7 +152,7 @@ def test_bandit_is_the_policy_and_continues_from_a_file(pool, tmp_path):
     policy = AutoDOMD(problem=world.problem, pool=pool)
     (block,) = world.blocks([1], 300)
     bandit, memory = Bandit(policy), policy.init(1)
-    for t, (arms, theta, luck) in enumerate(zip(*block)):
+    for t, (arms, theta, luck) in enumerate(zip(block.arms, block.theta, block.luck)):
         if t == 150:
             bandit.save(tmp_path / "bandit.npz")
             bandit = Bandit.load(tmp_path / "bandit.npz")
@@ -192,7 +192,7 @@ def test_mixture_predicts_as_the_fixed_share_bound_says():
     policy = AutoDOMD(problem=world.problem, renewal=1e6, rescaling=False, share=share)
     memory, (block,) = policy.init(1), world.blocks([2], 600)
     mixture, learners = 0.0, np.zeros(memory.weights.shape[1])
-    for arms, theta, luck in zip(*block):
+    for arms, theta, luck in zip(block.arms, block.theta, block.luck):
         x = arms[:, policy.choose(memory, arms)[0]]
         r = world.family.draw(x @ theta[0], luck)
         p = world.family.mu(memory.thetas[0] @ x[0])

@@ -249,9 +249,8 @@ def test_intervals_cover_in_a_world_that_stands_still(family, radius):
     world = Stationary(horizon=1500, dim=3, radius=radius, family=family)
     policy = DOMD(problem=world.problem, half_life=300)
     memory, covered = policy.init(30), []
-    for t, (arms, theta, luck) in enumerate(
-        zip(*(np.concatenate(c) for c in zip(*world.blocks(range(30), 500))))
-    ):
+    (block,) = world.blocks(range(30), world.horizon)
+    for t, (arms, theta, luck) in enumerate(zip(block.arms, block.theta, block.luck)):
         x = arms[np.arange(30), policy.choose(memory, arms)]
         if t > 500 and t % 50 == 0:
             deviation = policy.deviation(memory, arms)

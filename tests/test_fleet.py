@@ -588,7 +588,7 @@ def regret(world, policy, dtype, seeds=24):
     fleet, keys, total = Fleet(policy, dtype=dtype), np.arange(seeds), np.zeros(seeds)
     mean = world.family.mu
     for block in world.blocks(range(seeds), 500):
-        for arms, theta, luck in zip(*block):
+        for arms, theta, luck in zip(block.arms, block.theta, block.luck):
             values = mean(np.einsum("nad,nd->na", arms, theta))
             chosen = fleet.choose(keys, arms)
             total += values.max(axis=1) - values[keys, chosen]

@@ -1,9 +1,11 @@
+from . import datasets as datasets
 from . import theory as theory
 from .armset import ArmSet as ArmSet
 from .bandit import Bandit as Bandit
 from .bandit import Prediction as Prediction
 from .environments import Bursts as Bursts
 from .environments import Circle as Circle
+from .environments import Delay as Delay
 from .environments import Environment as Environment
 from .environments import Fading as Fading
 from .environments import FixedArms as FixedArms
@@ -13,7 +15,9 @@ from .environments import Jumps as Jumps
 from .environments import OneCoordinate as OneCoordinate
 from .environments import RandomWalk as RandomWalk
 from .environments import SignFlip as SignFlip
+from .environments import Simulated as Simulated
 from .environments import Stationary as Stationary
+from .environments import Stream as Stream
 from .environments import Switching as Switching
 from .families import Bernoulli as Bernoulli
 from .families import Binomial as Binomial

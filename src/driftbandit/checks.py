@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit.bandit import Bandit
-from driftbandit.environments import Environment
+from driftbandit.environments import Environment, Simulated
 from driftbandit.policies import Policy
 from driftbandit.recipe import Recipe
 from driftbandit.simulation import simulate
@@ -60,6 +60,7 @@ def environment_checks() -> tuple[Callable[[Environment], None], ...]:
         check_blocks_do_not_depend_on_their_size,
         check_seeds_do_not_depend_on_company,
         check_arms_are_contexts,
+        check_rewards_are_in_the_range_of_the_family,
         check_regret_is_never_negative,
     )
 
@@ -154,6 +155,8 @@ def check_saved_bandit_continues_bit_for_bit(policy: Policy) -> None:
 
 
 def check_path_stays_in_the_ball_and_the_budget(environment: Environment) -> None:
+    if not isinstance(environment, Simulated):
+        return  # nobody knows the path of a real stream
     for seed in (0, 5):
         path = environment.path(seed)
         P, G = environment.measure(seed)
@@ -163,30 +166,54 @@ def check_path_stays_in_the_ball_and_the_budget(environment: Environment) -> Non
         assert environment.change_points is None or environment.change_points >= G
 
 
+def _laid_out(environment: Environment, seeds: tuple[int, ...], size: int) -> list[Any]:
+    """Arms, true parameters, and what every arm gives and lacks, of all rounds."""
+    parts = []
+    for block in environment.blocks(seeds, size):
+        choices = [np.full(len(seeds), arm) for arm in range(environment.n_arms)]
+        played = [[block.play(t, choice) for choice in choices] for t in range(len(block))]
+        parts.append((block.arms, block.theta, np.array(played)))
+    return [np.concatenate(part) for part in zip(*parts)]
+
+
 def check_blocks_do_not_depend_on_their_size(environment: Environment) -> None:
-    whole = [np.concatenate(c) for c in zip(*environment.blocks((1, 4), environment.horizon))]
-    pieces = [np.concatenate(c) for c in zip(*environment.blocks((1, 4), 7))]
+    whole = _laid_out(environment, (1, 4), environment.horizon)
+    pieces = _laid_out(environment, (1, 4), 7)
     _same(pieces, whole, "blocks of 7 rounds differ from one block")
 
 
 def check_seeds_do_not_depend_on_company(environment: Environment) -> None:
-    both, alone = next(environment.blocks((2, 9), 5)), next(environment.blocks((9,), 5))
-    _same([c[:, 1:] for c in both], list(alone), "seed 9 with company differs from seed 9 alone")
+    arms, theta, played = _laid_out(environment, (2, 9), environment.horizon)
+    alone = _laid_out(environment, (9,), environment.horizon)
+    both = [arms[:, 1:], theta[:, 1:], played[..., 1:]]
+    _same(both, alone, "seed 9 with company differs from seed 9 alone")
 
 
 def check_arms_are_contexts(environment: Environment) -> None:
-    block = next(environment.blocks((0,), 5))
+    block = next(iter(environment.blocks((0,), 5)))
     limit = environment.problem.context_norm * (1 + 1e-9)
+    assert block.arms.shape[2:] == (environment.n_arms, environment.problem.dim)
     assert (np.linalg.norm(block.arms, axis=-1) <= limit).all()
-    assert ((block.luck >= 0) & (block.luck < 1)).all()
+
+
+def check_rewards_are_in_the_range_of_the_family(environment: Environment) -> None:
+    rewards = simulate(_uniform(environment), environment, (0, 1)).rewards
+    assert (np.abs(rewards) <= environment.problem.family.R).all()
 
 
 def check_regret_is_never_negative(environment: Environment) -> None:
-    from driftbandit.policies import Oracle, Uniform
+    assert (simulate(_uniform(environment), environment, (0, 1)).regret >= 0).all()
+    if isinstance(environment, Simulated):
+        from driftbandit.policies import Oracle
 
-    assert (simulate(Uniform(problem=environment.problem), environment, (0, 1)).regret >= 0).all()
-    oracle = simulate(Oracle(problem=environment.problem), environment, (0, 1))
-    assert np.abs(oracle.regret).max() <= 1e-12 * environment.family.R
+        oracle = simulate(Oracle(problem=environment.problem), environment, (0, 1))
+        assert np.abs(oracle.regret).max() <= 1e-12 * environment.family.R
+
+
+def _uniform(environment: Environment) -> Policy:
+    from driftbandit.policies import Uniform
+
+    return Uniform(problem=environment.problem)
 
 
 class _Stream:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit import files, validate
-from driftbandit.environments import Environment
+from driftbandit.environments import Environment, Simulated
+from driftbandit.environments.delay import Mail
 from driftbandit.environments.tapes import POLICY, tape
 from driftbandit.policies import Policy
 from driftbandit.progress import rounds_bar
@@ -129,7 +130,7 @@ class Run:
         """Raise ValueError if the parts do not belong together."""
         if not isinstance(self.policy, Policy) or not isinstance(self.environment, Environment):
             raise ValueError("its policy or environment is none")
-        if self.policy.problem.dim != self.environment.dim:
+        if self.policy.problem.dim != self.environment.problem.dim:
             raise ValueError("its policy and environment differ in dimension")
         n, T = len(self.seeds), self.environment.horizon
         shapes = {"regret": (n, T), "choices": (n, T), "rewards": (n, T)}
@@ -148,7 +149,7 @@ def simulate(
     progress: bool | Callable[[int], None] = False,
     watch: Callable[[int, Any, Floats], None] | None = None,
 ) -> Run:
-    """Play `policy` in `environment` once per seed, all seeds side by side.
+    """Play `policy` in `environment` once per seed; all seeds side by side, if rewards are prompt.
 
     The result of a seed does not depend on which other seeds run with it. `progress=True` shows
     a bar on a terminal; a function is called with the number of rounds just finished. `watch` is
@@ -165,18 +166,32 @@ def simulate(
     if not isinstance(environment, Environment):
         raise ValueError(f"environment must be one such as Circle(), got {show(environment)}")
     seeds = _seeds(seeds)
-    if policy.problem.dim != environment.dim:
+    _check_pair(policy, environment)
+    groups = environment.together(seeds)
+    if watch is not None and len(groups) > 1:
+        raise ValueError("where rewards are late, watch sees one seed: play each seed alone")
+    with rounds_bar(policy.name, environment.horizon * len(groups), progress) as advance:
+        return _joined([_play(policy, environment, group, advance, watch) for group in groups])
+
+
+def _check_pair(policy: Policy, environment: Environment) -> None:
+    """Raise ValueError if this policy cannot play in this environment."""
+    ours, theirs = policy.problem, environment.problem
+    if ours.dim != theirs.dim:
         raise ValueError(
-            f"the policy works in dimension {policy.problem.dim}, the environment in "
-            f"{environment.dim}: build the policy with problem=environment.problem"
+            f"the policy works in dimension {ours.dim}, the environment in {theirs.dim}: build "
+            "the policy with problem=environment.problem"
         )
-    if policy.problem.family != environment.family:
+    if ours.family != theirs.family:
         raise ValueError(
-            f"the policy expects {policy.problem.family!r} rewards, the environment gives "
-            f"{environment.family!r}: build the policy with problem=environment.problem"
+            f"the policy expects {ours.family!r} rewards, the environment gives "
+            f"{theirs.family!r}: build the policy with problem=environment.problem"
         )
-    with rounds_bar(policy.name, environment.horizon, progress) as advance:
-        return _play(policy, environment, seeds, advance, watch)
+    if policy.clairvoyant and not isinstance(environment, Simulated):
+        raise ValueError(
+            f"{policy.name} must be told the true parameters, which nobody knows for "
+            f"{environment.name}: play it in simulated worlds only"
+        )
 
 
 def _seeds(seeds: Any) -> tuple[int, ...]:
@@ -197,21 +212,20 @@ def _seeds(seeds: Any) -> tuple[int, ...]:
 def _play(
     policy: Policy,
     environment: Environment,
-    seeds: tuple[int, ...],
+    seeds: Sequence[int],
     advance: Callable[[int], None],
     watch: Callable[[int, Any, Floats], None] | None,
 ) -> Run:
-    n, T, family = len(seeds), environment.horizon, environment.family
+    n, T = len(seeds), environment.horizon
     regret, rewards = np.empty((n, T)), np.empty((n, T))
     choices, times = np.empty((n, T), dtype=np.int32), np.empty((2, T))
     memory, rows = policy.init(n), np.arange(n)
     tapes = [tape(seed, POLICY) for seed in seeds]
+    waits, mail = _waits(environment, seeds), Mail[tuple[Floats, Floats, Floats]]()
     t = 0
     for block in environment.blocks(seeds, _rounds_at_once(environment, n)):
-        natural = np.matmul(block.arms, block.theta[..., None])[..., 0]  # x'theta of every arm
-        best = family.mu(natural.max(axis=2))
-        noises = _noise(tapes, len(block.luck), policy.noise_size)
-        for arms, theta, luck, z, top, noise in zip(*block, natural, best, noises):
+        noises = _noise(tapes, len(block), policy.noise_size)
+        for k, (arms, theta, noise) in enumerate(zip(block.arms, block.theta, noises)):
             if policy.clairvoyant:
                 policy.reveal(memory, theta)  # type: ignore[attr-defined]
             if watch is not None:
@@ -219,21 +233,47 @@ def _play(
             tic = perf_counter_ns()
             choice = policy.choose(memory, arms, noise)
             toc = perf_counter_ns()
-            x, played = arms[rows, choice], z[rows, choice]
-            reward = family.draw(played, luck)
+            x, (reward, regret[:, t]) = arms[rows, choice], block.play(k, choice)
+            arrived = mail.exchange(t, waits(t, reward), (x, reward, noise))
             tac = perf_counter_ns()
-            memory = policy.update(memory, x, reward, noise)
+            for news in arrived:
+                memory = policy.update(memory, *news)
             times[:, t] = toc - tic, perf_counter_ns() - tac
-            regret[:, t] = top - family.mu(played)
             choices[:, t], rewards[:, t] = choice, reward
             t += 1
-        advance(len(block.luck))
+        advance(len(block))
     times /= n
-    return Run(policy, environment, seeds, regret, choices, rewards, times[0], times[1])
+    return Run(policy, environment, tuple(seeds), regret, choices, rewards, times[0], times[1])
+
+
+def _waits(environment: Environment, seeds: Sequence[int]) -> Callable[[int, Floats], int]:
+    """How many rounds the reward of round t waits; of a group, if it waits not at all."""
+    delay = environment.delay
+    if delay is None:
+        return lambda t, reward: 0
+    (seed,) = seeds
+    lucks = delay.lucks(seed, environment.horizon)
+    return lambda t, reward: delay.wait(float(reward[0]), lucks[t])
+
+
+def _joined(runs: list[Run]) -> Run:
+    """One run of the seeds of several; times are means over seeds."""
+    if len(runs) == 1:
+        return runs[0]
+    arrays = {
+        name: np.concatenate([getattr(run, name) for run in runs])
+        for name in ("regret", "choices", "rewards")
+    }
+    times = {
+        name: np.mean([getattr(run, name) for run in runs], axis=0)
+        for name in ("choose_ns", "update_ns")
+    }
+    seeds = tuple(seed for run in runs for seed in run.seeds)
+    return Run(runs[0].policy, runs[0].environment, seeds, **arrays, **times)
 
 
 def _rounds_at_once(environment: Environment, n: int) -> int:
-    row = environment.arms.stream(0, environment.dim)(1).nbytes * n
+    row = 8 * environment.n_arms * environment.problem.dim * n
     return max(1, min(environment.horizon, BLOCK_BYTES // row))
 
 

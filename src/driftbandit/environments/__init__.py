@@ -1,15 +1,22 @@
-"""Environments: worlds whose truth moves, with the same contexts and luck for every policy."""
+"""Environments: simulated worlds whose truth moves, and streams of real data.
+
+Every policy that is played on a seed meets the same contexts and the same luck.
+"""
 
 from driftbandit.environments.arms import Arms, FixedArms, FreshArms, GivenArms
+from driftbandit.environments.delay import Delay
 from driftbandit.environments.environment import Block, Environment
 from driftbandit.environments.paths import Circle, Jumps, RandomWalk, SignFlip, Stationary
 from driftbandit.environments.regimes import Bursts, Fading, OneCoordinate, Switching
+from driftbandit.environments.simulated import Simulated
+from driftbandit.environments.stream import Stream
 
 __all__ = [
     "Arms",
     "Block",
     "Bursts",
     "Circle",
+    "Delay",
     "Environment",
     "Fading",
     "FixedArms",
@@ -19,6 +26,8 @@ __all__ = [
     "OneCoordinate",
     "RandomWalk",
     "SignFlip",
+    "Simulated",
     "Stationary",
+    "Stream",
     "Switching",
 ]

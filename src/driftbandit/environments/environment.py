@@ -1,71 +1,54 @@
-"""Environments: a path of true parameters, a source of arms, a reward family."""
+"""Environments: rounds of arms, and what a choice gives."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit import validate
-from driftbandit.environments.arms import Arms, FreshArms, GivenArms
-from driftbandit.environments.tapes import PATH, REWARDS, tape
-from driftbandit.families import Bernoulli, Family
+from driftbandit.environments.delay import Delay
 from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
-class Block(NamedTuple):
-    """Some consecutive rounds for n seeds."""
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some consecutive rounds for n seeds; a subclass knows what a choice gives."""
 
     arms: Floats  # (rounds, n, N, d)
-    theta: Floats  # (rounds, n, d)    true parameters
-    luck: Floats  # (rounds, n)       uniform numbers that decide the rewards
+    theta: Floats  # (rounds, n, d)    true parameters, NaN where nobody knows them
+
+    def __len__(self) -> int:
+        return len(self.arms)
+
+    def play(self, t: int, choice: Ints) -> tuple[Floats, Floats]:
+        """Rewards (n,) of these choices in round t of the block, and how much larger the mean
+        reward of the best arm is than that of the chosen one."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
 class Environment(Recipe):
-    """Base: a subclass says where theta goes (`_path`) and how restless it can be at most.
+    """Base of every world: `Simulated` ones, whose true parameters are known, and `Stream`s.
 
-    `path_length` and `change_points` are bounds known beforehand; they are what theory gets
-    through `problem`. `measure(seed)` gives P_T and Gamma_T of the path a seed really took.
+    A subclass says how many arms a round has (`n_arms`), what a policy may know (`problem`), and
+    lays out its rounds in `blocks`. Every world takes `delay=Delay(...)`: rewards come late.
     """
 
     horizon: int = 5000
-    dim: int = 5
-    radius: float = 1.0
-    family: Family = field(default_factory=Bernoulli)
-    arms: Arms = field(default_factory=FreshArms)
+    delay: Delay | None = None
 
     def __post_init__(self) -> None:
-        self._set(
-            horizon=validate.count("horizon", self.horizon, "number of rounds T"),
-            dim=validate.count("dim", self.dim, "length of a context vector"),
-            radius=validate.positive("radius", self.radius, "S, the norm of theta"),
-        )
-        if not isinstance(self.family, Family):
+        self._set(horizon=validate.count("horizon", self.horizon, "number of rounds T"))
+        if self.delay is not None and not isinstance(self.delay, Delay):
             raise ValueError(
-                f"family must be one such as Bernoulli(), got {validate.show(self.family)}"
-            )
-        if not isinstance(self.arms, Arms):
-            raise ValueError(
-                f"arms must be FreshArms, FixedArms or GivenArms, got {validate.show(self.arms)}"
-            )
-        if isinstance(self.arms, GivenArms):
-            self._check_given(self.arms.arms)
-
-    def _check_given(self, arms: Floats) -> None:
-        if arms.shape[-1] != self.dim:
-            raise ValueError(
-                f"the given arms have {arms.shape[-1]} features, but dim is {self.dim}"
-            )
-        if arms.ndim == 3 and len(arms) < self.horizon:
-            raise ValueError(
-                f"arms are given for {len(arms)} rounds, but horizon is {self.horizon}"
+                f"delay must be one such as Delay(mean=5), got {validate.show(self.delay)}"
             )
 
     @property
@@ -73,53 +56,20 @@ class Environment(Recipe):
         return type(self).__name__
 
     @property
-    def path_length(self) -> float:
-        """Largest possible P_T."""
-        raise NotImplementedError(f"{type(self).__name__} must say its largest path_length")
-
-    @property
-    def change_points(self) -> int | None:
-        """Largest possible Gamma_T, or None where theta moves all the time."""
-        return None
+    def n_arms(self) -> int:
+        """Arms in a round."""
+        raise NotImplementedError(f"{type(self).__name__} must say its n_arms")
 
     @property
     def problem(self) -> Problem:
         """What a policy may know beforehand."""
-        return Problem(
-            dim=self.dim,
-            family=self.family,
-            radius=self.radius,
-            context_norm=self.arms.norm(),
-            horizon=self.horizon,
-            path_length=self.path_length,
-            change_points=self.change_points,
-        )
+        raise NotImplementedError(f"{type(self).__name__} must say its problem")
 
-    def _path(self, rng: np.random.Generator) -> Floats:
-        raise NotImplementedError
-
-    def path(self, seed: int) -> Floats:
-        """True parameters theta_1, ..., theta_T of a seed, (T, d)."""
-        return self._path(tape(seed, PATH))
-
-    def measure(self, seed: int) -> tuple[float, int]:
-        """P_T and Gamma_T of the path of a seed."""
-        moves = np.linalg.norm(np.diff(self.path(seed), axis=0), axis=1)
-        return float(moves.sum()), int(np.count_nonzero(moves))
+    def together(self, seeds: Sequence[int]) -> list[Sequence[int]]:
+        """The seeds in groups that are played side by side: all of them, or each alone where
+        rewards are late, because then seeds do not learn in the same rounds."""
+        return [seeds] if self.delay is None else [[seed] for seed in seeds]
 
     def blocks(self, seeds: Sequence[int], size: int) -> Iterator[Block]:
         """The whole horizon in blocks of at most `size` rounds; the split changes no number."""
-        paths = np.stack([self.path(seed) for seed in seeds], axis=1)
-        if paths.shape != (self.horizon, len(seeds), self.dim):
-            raise ValueError(
-                f"{self.name}._path must give ({self.horizon}, {self.dim}) parameters, got "
-                f"{(len(paths), *paths.shape[2:])}"
-            )
-        streams = [self.arms.stream(seed, self.dim) for seed in seeds]
-        lucks = [tape(seed, REWARDS) for seed in seeds]
-        for start in range(0, self.horizon, size):
-            theta = paths[start : start + size]
-            rounds = len(theta)
-            arms = np.stack([stream(rounds) for stream in streams], axis=1)
-            luck = np.stack([rng.random(rounds) for rng in lucks], axis=1)
-            yield Block(arms, theta, luck)
+        raise NotImplementedError(f"{type(self).__name__} must play its rounds in blocks")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.environments.environment import Environment, Floats
+from driftbandit.environments.environment import Floats
+from driftbandit.environments.simulated import Simulated
 
 
 def direction(rng: np.random.Generator, dim: int) -> Floats:
@@ -18,7 +19,7 @@ def direction(rng: np.random.Generator, dim: int) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Circle(Environment):
+class Circle(Simulated):
     """theta turns at constant speed on a circle of radius S in a random plane (section 5).
 
     The last round is one step short of the start, so P_T = 2 S (T - 1) sin(pi turns / T).
@@ -47,7 +48,7 @@ class Circle(Environment):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SignFlip(Environment):
+class SignFlip(Simulated):
     """theta stands still for T/2 rounds, then becomes -theta (section 5)."""
 
     @property
@@ -65,7 +66,7 @@ class SignFlip(Environment):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomWalk(Environment):
+class RandomWalk(Simulated):
     """theta takes a step of length `stride` in a random direction every round and stays in the
     ball of radius S: a step that would leave it ends on the sphere."""
 
@@ -91,7 +92,7 @@ class RandomWalk(Environment):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Jumps(Environment):
+class Jumps(Simulated):
     """theta is drawn anew on the sphere of radius S at `jumps` random moments."""
 
     jumps: int = 5
@@ -118,7 +119,7 @@ class Jumps(Environment):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stationary(Environment):
+class Stationary(Simulated):
     """theta is drawn once on the sphere of radius S and never moves."""
 
     @property

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.environments.environment import Environment, Floats
+from driftbandit.environments.environment import Floats
 from driftbandit.environments.paths import direction
+from driftbandit.environments.simulated import Simulated
 
 
 @dataclass(frozen=True, kw_only=True)
-class Switching(Environment):
+class Switching(Simulated):
     """theta alternates between two random points of the sphere, `period` rounds each."""
 
     period: int = 500
@@ -36,7 +37,7 @@ class Switching(Environment):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bursts(Environment):
+class Bursts(Simulated):
     """theta rests, but for `bursts` evenly spaced bursts of `length` rounds in each of which it
     moves along the sphere to a new random point."""
 
@@ -79,7 +80,7 @@ def _arc(start: Floats, end: Floats, share: Floats) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneCoordinate(Environment):
+class OneCoordinate(Simulated):
     """Only the first coordinate moves, as a cosine between +-`swing` S; the others stand still, at
     norm S sqrt(1 - swing^2)."""
 
@@ -108,7 +109,7 @@ class OneCoordinate(Environment):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fading(Environment):
+class Fading(Simulated):
     """theta keeps its direction, while its norm shrinks from S to `last` S at constant speed."""
 
     last: float = 0.1

@@ -10,7 +10,7 @@ import numpy as np
 
 from driftbandit import validate
 
-PATH, ARMS, REWARDS, POLICY, LENGTHS = range(5)
+PATH, ARMS, REWARDS, POLICY, LENGTHS, ROUNDS, DELAYS = range(7)
 
 
 def tape(seed: int, stream: int) -> np.random.Generator:

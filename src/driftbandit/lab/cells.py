@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -91,10 +92,15 @@ def run_cell(cell: Cell) -> pl.DataFrame:
     """
     policy: Policy = Recipe.from_dict(json.loads(cell.policy))
     world: Environment = Recipe.from_dict(json.loads(cell.environment))
+    groups = [_played(cell, policy, world, group) for group in world.together(cell.seeds)]
+    return pl.concat(groups)
+
+
+def _played(cell: Cell, policy: Policy, world: Environment, seeds: Sequence[int]) -> pl.DataFrame:
     rounds = np.unique(np.linspace(1, world.horizon, min(cell.points, world.horizon)).astype(int))
-    watch = _Watch(policy, rounds, len(cell.seeds))
-    run = simulate(policy, world, cell.seeds, watch=watch)
-    n, k = len(cell.seeds), len(rounds)
+    watch = _Watch(policy, rounds, len(seeds))
+    run = simulate(policy, world, seeds, watch=watch)
+    n, k = len(seeds), len(rounds)
     starts = np.concatenate([[0], rounds[:-1]])
     spans = rounds - starts
 
@@ -103,7 +109,7 @@ def run_cell(cell: Cell) -> pl.DataFrame:
 
     frame = pl.DataFrame(
         {
-            "seed": np.repeat(np.array(cell.seeds, dtype=np.int64), k),
+            "seed": np.repeat(np.array(seeds, dtype=np.int64), k),
             "round": np.tile(rounds.astype(np.int64), n),
             "regret": run.cumulative[:, rounds - 1].ravel(),
             "reward": np.cumsum(run.rewards, axis=1)[:, rounds - 1].ravel(),

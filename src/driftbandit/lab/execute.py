@@ -119,7 +119,7 @@ def warm(cells: list[Cell]) -> None:
     """
     for cell in cells:
         policy, world = json.loads(cell.policy), json.loads(cell.environment)
-        kind = policy["type"], world["family"]["type"]
+        kind = policy["type"], policy["problem"]["family"]["type"]
         if kind not in _warm:
             _warm.add(kind)
             short = world | {"horizon": min(world["horizon"], 3)}
