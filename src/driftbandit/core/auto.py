@@ -123,8 +123,8 @@ def forgetful(q: Floats, numbers: Floats, t: float) -> float:
 def suspect(q: Floats, row: Floats, numbers: Floats, before: float) -> None:
     """drift <- drift + log of how much better those who forget predicted r than the others.
 
-    Were the world at rest and the others right, exp(drift) would be a fair bet: it exceeds 20 with
-    probability 1/20 at most (Ville). What is long past fades, so that it speaks of the last third.
+    Were the world at rest and the others right, exp(drift) would be a fair bet: it exceeds 10 with
+    probability 1/10 at most (Ville). What is long past fades.
     """
     n, t, at = numbers.shape[1], row[T], usual_at(int(q[D])) + 1
     if before < 1e-12 or before > 1.0 - 1e-12:
