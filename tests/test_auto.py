@@ -21,6 +21,8 @@ from driftbandit import (
     simulate,
 )
 
+DISCOUNTS = (0.9, 0.95, 0.98, 0.987, 0.993, 0.998, 1.0)
+LIVES = (2e3, 8e3, 3.2e4, 1.28e5, 5.12e5)
 FAMILIES = [Bernoulli(), Binomial(4), Gaussian(0.25, 6.0)]
 
 
@@ -30,17 +32,31 @@ class Twin:
 
     def __init__(self, policy):
         problem, d = policy.problem, policy.problem.dim
-        pairs = [(g, lam) for lam in policy.regularizations for g in policy.discounts]
+        lams, horizon = policy.regularizations, problem.horizon or math.inf
+        long = [(1 - 1 / n, lams[len(lams) // 2]) for n in LIVES if n < horizon]
+        pairs = [(g, lam) for lam in lams for g in DISCOUNTS]
+        pairs, n = pairs + long, len(pairs)
+        prior = np.array([(1.001 - g) ** -0.3 for g, _ in pairs])
+        if long:  # they share the weight of the learner that they begin as copies of
+            alike = [pairs.index((1.0, long[0][1])), *range(n, len(pairs))]
+            prior[alike] = 0.001**-0.3 / len(alike)
+        self.prior = prior / prior.sum()
         self.gamma = np.array([g for g, _ in pairs])
         self.lam = np.array([lam for _, lam in pairs]) * problem.context_norm**2
         self.lam[self.gamma < 1] /= math.sqrt(0.9)  # lambda on average
-        self.prior = (1.001 - self.gamma) ** -0.3 / sum((1.001 - self.gamma) ** -0.3)
+        self.S = [problem.radius or 10 * min(max(memory(g) / 100, 1), 10) for g in self.gamma]
         self.thetas = [np.zeros(d) for _ in pairs]
         self.Hs = [lam * np.eye(d) for lam in self.lam]
-        self.weights, self.policy = self.prior.copy(), policy
-        self.gains = np.array([[1.0, 4.0] for _ in pairs])
+        self.tracks, self.policy = np.outer([0.999, 0.001], self.prior), policy
+        self.gains = np.array([[[1.0, 4.0] for _ in pairs] for _ in range(2)])
+        self.floor = 8 * problem.family.dmu(0.0) / problem.family.g
+        self.levels = np.array([[0.0, self.floor] for _ in pairs])
         self.rounds, self.renewals, self.t = np.zeros(len(pairs)), 0, 0
-        self.kept = np.ones(len(pairs))  # since lambda was last refilled
+        self.kept, self.drift = np.ones(len(pairs)), 0.0  # kept since lambda was last refilled
+
+    @property
+    def weights(self):
+        return self.tracks.sum(axis=0)
 
     def moments(self):
         big = self.weights >= 1e-3
@@ -60,38 +76,60 @@ class Twin:
         )
 
     def update(self, x, r):
-        family, S = self.policy.problem.family, self.policy.problem.radius
-        logs = np.log(self.weights)
+        family = self.policy.problem.family
+        logs = np.log(self.tracks)
         for k, theta in enumerate(self.thetas):
-            gain, curvature = self.gains[k]
-            z = gain * (x @ theta)
-            logs[k] += (r * z - family.m(z)) / family.g
-            curvature = 0.998 * curvature + 0.008 + family.dmu(z) * (x @ theta) ** 2 / family.g
-            gain += ((x @ theta) * (r - family.mu(z)) / family.g + 0.008 * (1 - gain)) / curvature
-            self.gains[k] = max(0.0, gain), curvature
+            for track in range(2):
+                level = self.levels[k, 0] * track
+                gain, curvature = self.gains[track, k]
+                z = level + gain * (x @ theta)
+                logs[track, k] += (r * z - family.m(z)) / family.g
+                slope, gap = family.dmu(z) / family.g, (r - family.mu(z)) / family.g
+                curvature = 0.998 * curvature + 0.008 + slope * (x @ theta) ** 2
+                gain += ((x @ theta) * gap + 0.008 * (1 - gain)) / curvature
+                self.gains[track, k] = max(0.0, gain), curvature
+            firm = 0.9 * self.levels[k, 1] + 0.1 * self.floor + slope
+            self.levels[k] = level + (gap - 0.1 * self.floor * level) / firm, firm
             A, self.kept[k] = self.gamma[k] * self.Hs[k], self.gamma[k] * self.kept[k]
             if self.kept[k] <= 0.9 or self.t % 256 == k:
                 A, self.kept[k] = A + (1 - self.kept[k]) * self.lam[k] * np.eye(len(x)), 1.0
             slope, gap = family.dmu(x @ theta), family.mu(x @ theta) - r
             Atil = A + slope / family.g * np.outer(x, x)
-            new = theta - np.linalg.solve(Atil, gap / family.g * x)
+            new, S = theta - np.linalg.solve(Atil, gap / family.g * x), self.S[k]
             self.thetas[k] = new if np.linalg.norm(new) <= S else onto_ball(Atil, new, S)
             self.Hs[k] = A + family.dmu(x @ self.thetas[k]) / family.g * np.outer(x, x)
+        self.suspect(logs)
         self.rounds, self.t = self.gamma * self.rounds + 1, self.t + 1
         self.renew(logs)
-        weights = np.exp(logs - logs.max())
-        self.weights = (1 - 1e-4) * weights / weights.sum() + 1e-4 * self.prior
+        tracks, share = np.exp(logs - logs.max()), min(1e-4, 1 / self.t)
+        prior = np.outer([0.999, 0.001], self.prior)
+        self.tracks = (1 - share) * tracks / tracks.sum() + share * prior
+
+    def suspect(self, logs):
+        """How much better those who forget predicted: the ratio of two mixtures' likelihoods."""
+        short = np.array([3 * memory(g) < self.t for g in self.gamma])
+        if short.any():
+            after, before = np.exp(logs).sum(axis=0), self.weights
+            forgetful = after[short].sum() / before[short].sum()
+            rest = after[~short].sum() / before[~short].sum()
+            self.drift += math.log(forgetful / rest) - self.drift / (self.t + 300)
 
     def renew(self, logs):
-        lead = int(np.argmax(logs))
-        for k in np.flatnonzero((logs < logs[lead] - 8.0) & (self.gamma > self.gamma[lead])):
+        best = logs.max(axis=0)
+        lead = int(np.argmax(best))
+        for k in np.flatnonzero((best < best[lead] - 8.0) & (self.gamma > self.gamma[lead])):
             extra = max(0.0, self.lam[k] - self.lam[lead])
             self.thetas[k] = self.thetas[lead].copy()
             self.Hs[k] = self.Hs[lead] + extra * np.eye(len(self.thetas[k]))
-            self.gains[k], self.rounds[k] = self.gains[lead], self.rounds[lead]
-            self.kept[k] = 1.0
-            logs[k] = logs[lead] - 5.0
+            self.gains[:, k], self.rounds[k] = self.gains[:, lead], self.rounds[lead]
+            self.levels[k], self.kept[k] = self.levels[lead], 1.0
+            logs[:, k] = logs[:, lead] - 5.0
             self.renewals += 1
+
+
+def memory(gamma):
+    """Rounds that a discount keeps in mind."""
+    return math.inf if gamma == 1 else 1 / (1 - gamma)
 
 
 def onto_ball(A, zeta, S):
@@ -104,12 +142,12 @@ def onto_ball(A, zeta, S):
     return v
 
 
-@pytest.mark.parametrize("radius", [0.5, 3.0])
+@pytest.mark.parametrize("radius", [0.5, 3.0, None])
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: type(f).__name__)
 def test_twin(family, radius):
     """Rounds with a change, so that learners are renewed and projected."""
-    world = SignFlip(horizon=300, dim=3, radius=radius, family=family)
-    policy = AutoDOMD(problem=world.problem)
+    world = SignFlip(horizon=300, dim=3, radius=radius or 2.0, family=family)
+    policy = AutoDOMD(problem=world.problem if radius else Problem(dim=3, family=family))
     twin, memory = Twin(policy), policy.init(1)
     (block,) = world.blocks([3], 300)
     for arms, theta, luck in zip(block.arms, block.theta, block.luck):
@@ -125,11 +163,14 @@ def test_twin(family, radius):
     np.testing.assert_allclose(Hs, twin.Hs, rtol=1e-7, atol=1e-8)
     inverses = memory.Ps[0] / memory.kept[0, :, None, None]
     np.testing.assert_allclose(inverses, np.linalg.inv(twin.Hs), rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(memory.weights[0], twin.weights, atol=1e-7)
-    gains = np.column_stack([memory.gains[0], memory.stiffness[0]])
-    np.testing.assert_allclose(gains, twin.gains, rtol=1e-7)
+    np.testing.assert_allclose(memory.weights[0], twin.tracks, atol=1e-7)
+    gains = np.stack([memory.gains[0], memory.stiffness[0]], axis=-1)
+    np.testing.assert_allclose(gains, twin.gains, rtol=1e-6)
+    levels = np.stack([memory.levels[0], memory.firmness[0]], axis=-1)
+    np.testing.assert_allclose(levels, twin.levels, rtol=1e-6, atol=1e-9)
+    assert memory.drift[0] == pytest.approx(twin.drift, rel=1e-6, abs=1e-9)
     np.testing.assert_allclose(memory.rounds[0], twin.rounds, rtol=1e-9)
-    assert twin.renewals > 0 or radius < 1.0
+    assert twin.renewals > 0 or radius == 0.5
     theta, V = twin.moments()
     np.testing.assert_allclose(memory.theta[0], theta, atol=1e-7)
     np.testing.assert_allclose(np.linalg.inv(memory.H[0]), V, rtol=1e-6, atol=1e-9)
@@ -186,21 +227,23 @@ def test_contexts_of_another_length_change_nothing():
 
 def test_mixture_predicts_as_the_fixed_share_bound_says():
     """Without renewals and gains, the mixture's log loss is at most any learner's plus
-    log(1/prior) - T log(1 - share), whoever chose the data (docs/theory.md)."""
+    log(1/prior) - sum_t log(1 - share_t), whoever chose the data (docs/theory.md)."""
     world = Circle(horizon=600, dim=3, radius=2.0)
-    share = 1e-3
-    policy = AutoDOMD(problem=world.problem, renewal=1e6, rescaling=False, share=share)
+    options = {"renewal": 1e6, "rescaling": False, "share": 1e-2, "levels": 0.0}
+    policy = AutoDOMD(problem=world.problem, **options)
     memory, (block,) = policy.init(1), world.blocks([2], 600)
-    mixture, learners = 0.0, np.zeros(memory.weights.shape[1])
+    mixture, learners = 0.0, np.zeros(memory.weights.shape[2])
     for arms, theta, luck in zip(block.arms, block.theta, block.luck):
         x = arms[:, policy.choose(memory, arms)[0]]
         r = world.family.draw(x @ theta[0], luck)
         p = world.family.mu(memory.thetas[0] @ x[0])
         likelihood = np.where(r[0] == 1.0, p, 1.0 - p)
-        mixture -= math.log(memory.weights[0] @ likelihood)
+        mixture -= math.log(memory.weights[0, 0] @ likelihood)
         learners -= np.log(likelihood)
         memory = policy.update(memory, x, r)
-    bounds = learners - np.log(policy.prior) - 600 * math.log(1 - share)
+    shares = np.minimum(1e-2, 1.0 / np.arange(1, 601))
+    shares[0] = 1e-2
+    bounds = learners - np.log(policy.prior) - np.log1p(-shares).sum()
     assert mixture <= bounds.min()
     assert mixture > learners.min() - 1.0  # and the bound is no empty word: nobody is far better
 

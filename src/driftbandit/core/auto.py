@@ -18,6 +18,7 @@ import numpy as np
 from driftbandit.core.compiled import atomic, inlined
 from driftbandit.core.domd import add_outer, descend, learnable, row_sum
 from driftbandit.core.layout import (
+    FIRMNESS,
     FLOOR,
     GAIN,
     GAIN_FLOOR,
@@ -25,10 +26,13 @@ from driftbandit.core.layout import (
     GRID,
     KEPT,
     LAPSE,
+    LEVEL,
     MIXTURE,
+    NUMBERS,
     POINTS,
     ROUNDS,
     SHARE,
+    SHIFTED,
     START,
     STIFFNESS,
     WEIGHT,
@@ -46,6 +50,8 @@ from driftbandit.core.windows import learners, learners_at, pooled
 
 REFILL = 0.9  # part of a curvature that is left when lambda is refilled
 REFRESH = 256  # rounds after which P is computed anew from H at the latest, against rounding
+LEVEL_KEEP = 0.9  # discount of a level's curvature: it rests on about ten rounds,
+LEVEL_FLOOR = 8.0  # and on as many rewards at the steepest slope that say 0
 STIFFEST = 1e100  # of a gain: the slope of a log link can overflow
 TOO_LITTLE = 1e-3  # learners of less weight are left out of the pooled covariance
 
@@ -60,36 +66,81 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag
     V, u = np.empty((d, d)), np.empty(d)
     x = x.copy()  # it may be a view of the row
     numbers, thetas, Hs, Ps = learners(row, d, int(q[K]))
+    before = forgetful(q, numbers, row[T])
     judge(q, g, numbers, thetas, x, r)
+    suspect(q, row, numbers, before)
     forget(q, numbers, Hs, Ps, steps, row[T] % REFRESH, u)
     teach(q, g, numbers, thetas, Hs, Ps, x, r, u, large)
     lead = renew(q, numbers, thetas, Hs, Ps, u)
-    share(q, numbers, lead)
+    share(q, numbers, lead, row[T])
     pool(q, row, numbers, thetas, Ps, lead, V, u)
     row[T] += 1.0
-    remember(row, learners_at(d, len(thetas))[0] - 1, numbers)
+    remember(row, learners_at(d, len(thetas))[0] - 2, numbers)
     return True
 
 
 @inlined
 def judge(q: Floats, g: float, numbers: Floats, thetas: Floats, x: Floats, r: float) -> None:
-    """weights <- log weights + log likelihood of r under each learner's rescaled prediction.
+    """weights <- log weights + log likelihood of r under each learner's two predictions.
 
     The gain makes a learner answer for the order of the arms rather than for the size of its
-    predictions: when a signal fades but keeps its direction, a long memory still ranks best.
+    predictions: when a signal fades but keeps its direction, a long memory still ranks best. The
+    second track adds a level that follows the last ten rounds or so: days and users that raise
+    all rewards alike are no reason to forget which arm is best.
     """
     fresh = (1.0 - q[GAIN_KEEP]) * q[GAIN_FLOOR]
+    firm = (1.0 - LEVEL_KEEP) * LEVEL_FLOOR * mean_slope(q, 0.0)[1] / g
     for k in range(len(thetas)):
-        z, gain = 0.0, numbers[GAIN, k]
+        z = 0.0
         for j in range(x.size):
             z += x[j] * thetas[k, j]
-        mean, slope = mean_slope(q, gain * z)
-        before = math.log(max(numbers[WEIGHT, k], 1e-300))
-        numbers[WEIGHT, k] = before + log_likelihood(q, r, gain * z) / g
-        stiffness = q[GAIN_KEEP] * numbers[STIFFNESS, k] + fresh + slope * z * z / g
-        stiffness = min(stiffness, STIFFEST)
-        step = z * (r - mean) / g + fresh * (1.0 - gain)
-        numbers[STIFFNESS, k], numbers[GAIN, k] = stiffness, max(0.0, gain + step / stiffness)
+        for track in range(2):
+            level, gain = track * numbers[LEVEL, k], numbers[GAIN + track, k]
+            mean, slope = mean_slope(q, level + gain * z)
+            before = math.log(max(numbers[WEIGHT + track, k], 1e-300))
+            now = log_likelihood(q, r, level + gain * z) / g
+            numbers[WEIGHT + track, k] = before + now
+            stiffness = q[GAIN_KEEP] * numbers[STIFFNESS + track, k] + fresh + slope * z * z / g
+            stiffness = min(stiffness, STIFFEST)
+            step = z * (r - mean) / g + fresh * (1.0 - gain)
+            numbers[STIFFNESS + track, k] = stiffness
+            numbers[GAIN + track, k] = max(0.0, gain + step / stiffness)
+        numbers[FIRMNESS, k] = min(LEVEL_KEEP * numbers[FIRMNESS, k] + firm + slope / g, STIFFEST)
+        numbers[LEVEL, k] += ((r - mean) / g - firm * level) / numbers[FIRMNESS, k]
+
+
+@inlined
+def forgetful(q: Floats, numbers: Floats, t: float) -> float:
+    """Weight of the learners whose memory is shorter than a third of their life."""
+    w = 0.0
+    for k in range(numbers.shape[1]):
+        if (1.0 - q[GRID + k]) * t > 3.0:
+            w += numbers[WEIGHT, k] + numbers[WEIGHT + 1, k]
+    return w
+
+
+@inlined
+def suspect(q: Floats, row: Floats, numbers: Floats, before: float) -> None:
+    """drift <- drift + log of how much better those who forget predicted r than the others.
+
+    Were the world at rest and the others right, exp(drift) would be a fair bet: it exceeds 10 with
+    probability 1/10 at most (Ville). What is long past fades.
+    """
+    n, t = numbers.shape[1], row[T]
+    at = learners_at(int(q[D]), n)[0] - 1
+    if before < 1e-12 or before > 1.0 - 1e-12:
+        return
+    top, short, long = stronger(numbers, 0), 0.0, 0.0
+    for k in range(n):
+        top = max(top, stronger(numbers, k))
+    for k in range(n):
+        w = math.exp(numbers[WEIGHT, k] - top) + math.exp(numbers[WEIGHT + 1, k] - top)
+        if (1.0 - q[GRID + k]) * t > 3.0:
+            short += w
+        else:
+            long += w
+    gain = math.log(max(short, 1e-300) / before) - math.log(max(long, 1e-300) / (1.0 - before))
+    row[at] += gain - row[at] / (t + 300.0)
 
 
 @inlined
@@ -158,12 +209,13 @@ def renew(q: Floats, numbers: Floats, thetas: Floats, Hs: Floats, Ps: Floats, u:
     After a jump the long memories hold what is no longer true. Rather than wait until they have
     forgotten it, they start again from the learner that has adapted.
     """
-    (n, d), lead = thetas.shape, 0
+    n, d = thetas.shape
+    lead = 0
     for k in range(n):
-        if numbers[WEIGHT, k] > numbers[WEIGHT, lead]:
+        if stronger(numbers, k) > stronger(numbers, lead):
             lead = k
     for k in range(n):
-        behind = numbers[WEIGHT, lead] - numbers[WEIGHT, k]
+        behind = stronger(numbers, lead) - stronger(numbers, k)
         if behind > q[LAPSE] and q[GRID + k] > q[GRID + lead]:
             for i in range(d):
                 thetas[k, i] = thetas[lead, i]
@@ -172,23 +224,46 @@ def renew(q: Floats, numbers: Floats, thetas: Floats, Hs: Floats, Ps: Floats, u:
                 Hs[k, i, i] += (1.0 - numbers[KEPT, lead]) * q[GRID + n + lead]  # as in `forget`
                 Hs[k, i, i] += max(0.0, q[GRID + n + k] - q[GRID + n + lead])  # its own floor
             inverse(Hs[k], Ps[k], u)
-            for number in (GAIN, STIFFNESS, ROUNDS):
+            for number in range(NUMBERS):
                 numbers[number, k] = numbers[number, lead]
             numbers[KEPT, k] = 1.0
-            numbers[WEIGHT, k] = numbers[WEIGHT, lead] - q[START]
+            for track in range(2):
+                numbers[WEIGHT + track, k] -= q[START]
     return lead
 
 
 @inlined
-def share(q: Floats, numbers: Floats, lead: int) -> None:
-    """From logarithms to weights; a fixed share of all goes back to the prior every round."""
-    n, top, total = numbers.shape[1], numbers[WEIGHT, lead], 0.0
-    for k in range(n):
-        numbers[WEIGHT, k] = math.exp(numbers[WEIGHT, k] - top)
-        total += numbers[WEIGHT, k]
-    for k in range(n):
-        w = numbers[WEIGHT, k] / total
-        numbers[WEIGHT, k] = (1.0 - q[SHARE]) * w + q[SHARE] * q[GRID + 3 * n + k]
+def stronger(numbers: Floats, k: int) -> float:
+    """The (log) weight of a learner's better track."""
+    return max(numbers[WEIGHT, k], numbers[WEIGHT + 1, k])
+
+
+@inlined
+def share(q: Floats, numbers: Floats, lead: int, t: float) -> None:
+    """From logarithms to weights; a share of all goes back to the prior every round.
+
+    In a long life the share falls as 1/t. What a fixed share gives to memories of ten rounds would
+    blur an estimate that rests on thousands.
+    """
+    n, top, total = numbers.shape[1], stronger(numbers, lead), 0.0
+    part = min(q[SHARE], 1.0 / (1.0 + t))
+    for track in range(2):
+        for k in range(n):
+            numbers[WEIGHT + track, k] = math.exp(numbers[WEIGHT + track, k] - top)
+            total += numbers[WEIGHT + track, k]
+    for track in range(2):
+        back = part * (q[SHIFTED] if track else 1.0 - q[SHIFTED])
+        for k in range(n):
+            w = (1.0 - part) * numbers[WEIGHT + track, k] / total
+            numbers[WEIGHT + track, k] = w + back * q[GRID + 3 * n + k]
+
+
+@inlined
+def weight(q: Floats, numbers: Floats, k: int, lead: int) -> float:
+    """Weight of a learner in the pool."""
+    if q[MIXTURE] == 0.0:
+        return 1.0 * (k == lead)
+    return numbers[WEIGHT, k] + numbers[WEIGHT + 1, k]
 
 
 @inlined
@@ -210,11 +285,11 @@ def pool(
         for i in range(d):
             V[i, j] = 0.0
     for k in range(n):
-        w = numbers[WEIGHT, k] if q[MIXTURE] > 0.0 else 1.0 * (k == lead)
+        w = weight(q, numbers, k, lead)
         for j in range(d):
             theta[j] += w * thetas[k, j]
     for k in range(n):
-        w = numbers[WEIGHT, k] if q[MIXTURE] > 0.0 else 1.0 * (k == lead)
+        w = weight(q, numbers, k, lead)
         if w >= TOO_LITTLE:
             for j in range(d):
                 u[j] = thetas[k, j] - theta[j]
@@ -230,7 +305,7 @@ def remember(row: Floats, usual: int, numbers: Floats) -> None:
     """Note the effective memory: its slow average, and a history that thins itself out."""
     t, now, stride, history = row[T], 0.0, 1.0, row.size - POINTS
     for k in range(numbers.shape[1]):
-        now += numbers[WEIGHT, k] * numbers[ROUNDS, k]
+        now += (numbers[WEIGHT, k] + numbers[WEIGHT + 1, k]) * numbers[ROUNDS, k]
     while t > POINTS * stride:
         stride *= 2.0
     row[usual] += (math.log(now) - row[usual]) / min(t, 200.0)
@@ -244,11 +319,12 @@ def remember(row: Floats, usual: int, numbers: Floats) -> None:
 @atomic
 def age(q: Floats, row: Floats, steps: float) -> None:
     """Steps without data."""
-    d, lead = int(q[D]), 0
+    d = int(q[D])
     V, u = np.empty((d, d)), np.empty(d)
     numbers, thetas, Hs, Ps = learners(row, d, int(q[K]))
     forget(q, numbers, Hs, Ps, steps, -1.0, u)
+    lead = 0
     for k in range(len(thetas)):
-        if numbers[WEIGHT, k] > numbers[WEIGHT, lead]:
+        if stronger(numbers, k) > stronger(numbers, lead):
             lead = k
     pool(q, row, numbers, thetas, Ps, lead, V, u)

@@ -49,9 +49,12 @@ class AutoMemory(NamedTuple):
     theta: Floats  # (n, d)        pooled estimate
     H: Floats  # (n, d, d)     inverse of the pooled covariance
     usual: Floats  # (n,)          slow average of the logarithm of the effective memory
-    weights: Floats  # (n, K)        sum to 1
-    gains: Floats  # (n, K)        factor on a learner's predictions
-    stiffness: Floats  # (n, K)        curvature behind that factor
+    drift: Floats  # (n,)          nats by which learners that forget predicted better than the rest
+    weights: Floats  # (n, 2, K)     by track, steady and with a level; they sum to 1
+    gains: Floats  # (n, 2, K)     factor on a learner's predictions, by track
+    stiffness: Floats  # (n, 2, K)     curvature behind that factor
+    levels: Floats  # (n, K)        what the second track adds to a learner's predictions
+    firmness: Floats  # (n, K)        curvature behind that level
     rounds: Floats  # (n, K)        discounted number of rounds that a learner rests on
     kept: Floats  # (n, K)
     thetas: Floats  # (n, K, d)
@@ -67,9 +70,17 @@ def domd_fields(d: int) -> Fields:
 
 def auto_fields(d: int, k: int) -> Fields:
     """The same for AutoDOMD."""
-    numbers = dict.fromkeys(("weights", "gains", "stiffness", "rounds", "kept"), (k,))
+    tracks = dict.fromkeys(("weights", "gains", "stiffness"), (2, k))
+    numbers = dict.fromkeys(("levels", "firmness", "rounds", "kept"), (k,))
     learners = {"thetas": (k, d), "Hs": (k, d, d), "Ps": (k, d, d)}
-    return domd_fields(d) | {"usual": ()} | numbers | learners | {"history": (POINTS,)}
+    return (
+        domd_fields(d)
+        | {"usual": (), "drift": ()}
+        | tracks
+        | numbers
+        | learners
+        | {"history": (POINTS,)}
+    )
 
 
 def size(fields: Fields) -> int:
@@ -95,13 +106,14 @@ def packed(arrays: dict[str, Any], fields: Fields, n: int) -> Floats:
     return rows
 
 
-WEIGHT, GAIN, STIFFNESS, ROUNDS, KEPT = range(5)  # numbers of AutoDOMD's learners
+# Numbers of AutoDOMD's learners. There are two of the first three, one for each track.
+WEIGHT, GAIN, STIFFNESS, LEVEL, FIRMNESS, ROUNDS, KEPT, NUMBERS = 0, 2, 4, 6, 7, 8, 9, 10
 
 
 def learners_at(d: int, n: int) -> tuple[int, int, int, int]:
     """Where a row of AutoDOMD holds the numbers, thetas, Hs and Ps of its n learners."""
-    numbers = THETA + d + d * d + 1  # right after `usual`
-    thetas = numbers + 5 * n
+    numbers = THETA + d + d * d + 2  # right after `usual` and `drift`
+    thetas = numbers + NUMBERS * n
     Hs = thetas + n * d
     return numbers, thetas, Hs, Hs + n * d * d
 
@@ -133,6 +145,7 @@ def learners_at(d: int, n: int) -> tuple[int, int, int, int]:
     START,  # nats behind the leader at which it starts again
     GAIN_KEEP,  # discount and floor of the curvature of the gains
     GAIN_FLOOR,
+    SHIFTED,  # part of a learner's prior weight that its second track has
     MIXTURE,  # pool all learners, or follow the leader
     GRID,
-) = range(16, 24)
+) = range(16, 25)

@@ -18,7 +18,7 @@ from numba.np.arrayobj import populate_array
 
 from driftbandit.core import layout
 from driftbandit.core.compiled import COMPILED, inlined
-from driftbandit.core.layout import THETA, Floats
+from driftbandit.core.layout import NUMBERS, THETA, Floats
 
 
 @intrinsic
@@ -62,7 +62,7 @@ def pooled(row: Floats, d: int) -> tuple[Floats, Floats]:
 
 @inlined
 def learners(row: Floats, d: int, n: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """The n learners in a row of AutoDOMD: numbers (5, n), thetas (n, d), Hs and Ps (n, d, d)."""
+    """The n learners in a row of AutoDOMD: numbers (10, n), thetas (n, d), Hs and Ps (n, d, d)."""
     a, b, c, e = learners_at(d, n)
-    numbers, thetas, square = window(row, a, (5, n)), window(row, b, (n, d)), (n, d, d)
+    numbers, thetas, square = window(row, a, (NUMBERS, n)), window(row, b, (n, d)), (n, d, d)
     return numbers, thetas, window(row, c, square), window(row, e, square)

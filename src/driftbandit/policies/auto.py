@@ -10,15 +10,19 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.core.auto import REFILL, TOO_LITTLE
+from driftbandit.core.auto import LEVEL_FLOOR, REFILL, TOO_LITTLE
 from driftbandit.core.layout import POINTS, AutoMemory, Fields, Memory, auto_fields, packed
 from driftbandit.policies.base import Floats, Ints, Scores
 from driftbandit.policies.domd import DOMD
 from driftbandit.policies.rows import AutoRows, RowPolicy
+from driftbandit.problem import Problem
 
 DISCOUNTS = (0.9, 0.95, 0.98, 0.987, 0.993, 0.998, 1.0)
-LONG = 0.998  # discounts that suit a stationary world,
-MOSTLY = 0.4  # and their weight from which on it looks like one; a little less than the prior's
+LIVES = (2e3, 8e3, 3.2e4, 1.28e5, 5.12e5)  # memories of a long life, in rounds
+ALL_PAIRS = 1e3  # up to this memory a discount is paired with every regularization
+SURE = math.log(
+    10.0
+)  # evidence for drift at which a world at rest is judged wrongly once in 10 times
 POOLS = ("mixture", "leader")
 
 
@@ -46,6 +50,8 @@ class AutoDOMD(RowPolicy):
     |---|---|
     | `discounts`, `regularizations` | the grid; regularizations for contexts scaled to norm 1 |
     | `share` | part of all weight that goes back to the prior in every round |
+    | `levels` | part of a learner's weight that is judged with a level that moves (docs/auto.md) |
+    | `reach` | without a radius: bound on x'theta of short memories, a tenth of that of long ones |
     | `renewal` | nats behind the leader at which a learner with a longer memory is renewed |
     | `rescaling` | whether learners answer for the order of arms rather than for sizes |
     | `bonus` | width of the bonus in standard deviations of the mixture |
@@ -66,6 +72,8 @@ class AutoDOMD(RowPolicy):
     discounts: tuple[float, ...] | None = None
     regularizations: tuple[float, ...] | None = None
     share: float = 1e-4
+    levels: float = 1e-3
+    reach: float = 10.0
     renewal: float = 8.0
     bonus: float = 1.75
     rescaling: bool = True
@@ -77,9 +85,8 @@ class AutoDOMD(RowPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         lams, gammas = self.regularizations, self.discounts
-        if gammas is None:  # a memory of 10 rounds is of no use in 50 dimensions
-            shortest = self.problem.dim / 3.0
-            gammas = tuple(g for g in DISCOUNTS if g == 1.0 or 1.0 / (1.0 - g) >= shortest)
+        if gammas is None:
+            gammas = _standard(self.problem)
         if lams is None and self.problem.radius is None:
             lams = (0.1, 0.5, 2.0, 8.0, 32.0)
         elif lams is None:  # what is plausible for theta in a ball of radius S
@@ -88,11 +95,16 @@ class AutoDOMD(RowPolicy):
             discounts=_clean("discounts", gammas, "gammas", 1.0),
             regularizations=_clean("regularizations", lams, "lambdas", validate.LARGEST),
             share=validate.nonnegative("share", self.share, "part of the weight"),
+            levels=validate.nonnegative("levels", self.levels, "part of the weight"),
+            reach=validate.positive("reach", self.reach, "bound on |x'theta|"),
             renewal=validate.positive("renewal", self.renewal, "nats behind the leader"),
             bonus=validate.nonnegative("bonus", self.bonus, "in standard deviations"),
         )
-        if self.share >= 1.0:
-            raise ValueError(f"share must be below 1, such as 0.0001, got {self.share}")
+        for name in ("share", "levels"):
+            if getattr(self, name) >= 1.0:
+                raise ValueError(
+                    f"{name} must be below 1, such as 0.001, got {getattr(self, name)}"
+                )
         if not isinstance(self.rescaling, bool):
             raise ValueError(f"rescaling must be True or False, got {self.rescaling!r}")
         if self.pool not in POOLS:
@@ -115,19 +127,39 @@ class AutoDOMD(RowPolicy):
         )
 
     @cached_property
+    def _pairs(self) -> tuple[Floats, Floats]:
+        """Discount and regularization of every learner: all pairs, but the longest memories have
+        the middle regularization only. Which one hardly matters once they differ from gamma = 1."""
+        discounts, lams = self.discounts, self.regularizations
+        assert discounts is not None
+        assert lams is not None
+        long = [gamma for gamma in discounts if ALL_PAIRS < _memory(gamma) < math.inf]
+        pairs = [(gamma, lam) for lam in lams for gamma in discounts if gamma not in long]
+        pairs += [(gamma, lams[len(lams) // 2]) for gamma in long]
+        gamma, lam = np.array(pairs).T
+        return gamma, lam
+
+    @cached_property
     def _grid(self) -> tuple[Floats, Floats]:
         """gamma and lambda of every learner; lambda L^2 serves contexts of norm L.
 
         Lambda is refilled in portions, so up to 5 % more than lambda: it is lambda on average.
         """
-        grid: Any = np.meshgrid(self.discounts, self.regularizations)  # type: ignore[arg-type]
-        gamma, lam = grid[0].ravel(), grid[1].ravel() * self.problem.context_norm**2
+        gamma, lam = self._pairs[0], self._pairs[1] * self.problem.context_norm**2
         return gamma, np.where(gamma < 1.0, lam / math.sqrt(REFILL), lam)
 
     @cached_property
     def prior(self) -> Floats:
-        """Longer memories weigh more at first: drift gives them away sooner than rest does."""
-        prior = (1.001 - self._grid[0]) ** -0.3
+        """Longer memories weigh more at first: drift gives them away sooner than rest does.
+
+        The longest share what gamma = 1 has at their regularization: they begin as its copies.
+        """
+        gamma, lam = self._pairs
+        prior = (1.001 - gamma) ** -0.3
+        long = np.array([ALL_PAIRS < _memory(g) < math.inf for g in gamma])
+        alike = long | (gamma == 1.0) & (lam == lam[-1])
+        if long.any():
+            prior[alike] = 0.001**-0.3 / alike.sum()
         return np.asarray(prior / prior.sum())
 
     @property
@@ -138,30 +170,42 @@ class AutoDOMD(RowPolicy):
     def recipe(self) -> Floats:
         gamma, lam = self._grid
         start, mixture = max(0.0, self.renewal - 3.0), self.pool == "mixture"
-        numbers = gamma.size, self.share, self.renewal, start, 0.998, self._gain_floor, mixture
-        S = np.full(gamma.size, self.problem.ball)
-        return np.concatenate([self._judge.recipe, numbers, gamma, lam, S, self.prior])
+        judging = 0.998, self._gain_floor, self.levels
+        numbers = gamma.size, self.share, self.renewal, start, *judging, mixture
+        return np.concatenate([self._judge.recipe, numbers, gamma, lam, self._balls, self.prior])
+
+    @cached_property
+    def _balls(self) -> Floats:
+        """Radius of the ball that each theta is kept in: the problem's, if it has one.
+
+        Otherwise a long memory may have a large theta. A short one may not: in a streak of equal
+        rewards mu' vanishes, H falls to lambda, and nothing else would hold theta back.
+        """
+        gamma, radius = self._grid[0], self.problem.radius
+        if radius is not None:
+            return np.full(gamma.size, radius)
+        ball = self.reach / self.problem.context_norm
+        return ball / np.clip(100.0 * (1.0 - gamma), 0.1, 1.0)
 
     @property
     def fields(self) -> Fields:
-        assert self.discounts is not None
-        assert self.regularizations is not None
-        return auto_fields(self.problem.dim, len(self.discounts) * len(self.regularizations))
+        return auto_fields(self.problem.dim, self._grid[0].size)
 
     @cached_property
     def fresh(self) -> Floats:
         """K learners at theta = 0 and H = lambda I, pooled."""
         d, (_, lam), prior = self.problem.dim, self._grid, self.prior
         w = prior if self.pool == "mixture" else np.arange(lam.size) == np.argmax(prior)
-        precision, one = 1.0 / np.sum(w / lam, where=w >= TOO_LITTLE), np.ones(lam.size)
+        precision = 1.0 / np.sum(w / lam, where=w >= TOO_LITTLE)
         begin = {
             "g": self.problem.family.g,
             "floor": precision,
             "H": precision * np.eye(d),
-            "weights": prior,
-            "gains": one,
-            "stiffness": self._gain_floor * one,
-            "kept": one,
+            "weights": np.outer([1.0 - self.levels, self.levels], prior),
+            "gains": 1.0,
+            "stiffness": self._gain_floor,
+            "firmness": LEVEL_FLOOR * self.problem.family.dmu(0.0) / self.problem.family.g,
+            "kept": 1.0,
             "Hs": lam[:, None, None] * np.eye(d),
             "Ps": np.eye(d) / lam[:, None, None],
         }
@@ -184,37 +228,36 @@ class AutoDOMD(RowPolicy):
         if not super().sane(memory) or not (memory.floor > 0.0).all():
             return False
         lam = self._grid[1]
-        weights = (memory.weights >= 0).all() and np.allclose(memory.weights.sum(axis=1), 1.0)
-        inside = np.linalg.norm(memory.thetas, axis=2) <= self.problem.ball * (1.0 + 1e-6)
-        kept = (memory.kept > 0.0) & (memory.kept <= 1.0) & (memory.stiffness > 0.0)
+        weights = (memory.weights >= 0).all() and np.allclose(memory.weights.sum(axis=(1, 2)), 1.0)
+        inside = np.linalg.norm(memory.thetas, axis=2) <= self._balls * (1.0 + 1e-6)
+        kept = (memory.kept > 0.0) & (memory.kept <= 1.0)
+        firm = (memory.stiffness > 0.0).all() and (memory.firmness > 0.0).all()
+        gains = (memory.gains >= 0.0).all()
         rounding = 1e-14 * self.problem.dim * np.trace(memory.Hs, axis1=2, axis2=3)
         least = memory.kept * lam * (1.0 - 1e-6) - rounding
         floors = np.linalg.eigvalsh(memory.Hs)[..., 0] >= least
         inverse = np.allclose(memory.Hs @ memory.Ps, np.eye(self.problem.dim), atol=1e-3)
         positive = np.linalg.eigvalsh(memory.H)[:, 0] > 0.0
-        counts = (memory.rounds >= 0.0) & (memory.rounds <= validate.MOST) & (memory.gains >= 0.0)
+        counts = (memory.rounds >= 0.0) & (memory.rounds <= validate.MOST)
         scale = (memory.g == self.problem.family.g) & (np.abs(memory.usual) <= 100.0)
         tests = inside, kept, floors, positive, counts, scale
-        return bool(weights and inverse and all(test.all() for test in tests))
+        return bool(weights and inverse and firm and gains and all(test.all() for test in tests))
 
     def explain(self, memory: AutoMemory) -> list[Explanation]:
         """What each of the n learners makes of its world."""
         return [self._explain(memory, i) for i in range(len(memory.t))]
 
     def _explain(self, memory: AutoMemory, i: int) -> Explanation:
-        assert self.regularizations is not None
-        assert self.discounts is not None
-        grid = memory.weights[i].reshape(len(self.regularizations), len(self.discounts))
-        now, usual = float(memory.weights[i] @ memory.rounds[i]), math.exp(memory.usual[i])
-        by_discount = dict(zip(self.discounts, grid.sum(axis=0).tolist()))
+        weights, (gamma, lam) = memory.weights[i].sum(axis=0), self._pairs
+        now, usual = float(weights @ memory.rounds[i]), math.exp(memory.usual[i])
+        by_discount = {g: float(weights[gamma == g].sum()) for g in np.unique(gamma).tolist()}
         if memory.t[i] < 50:
             state = "learning"
         elif now < usual / 2.0:
             state = "just changed"
         else:
-            long = sum(w for gamma, w in by_discount.items() if gamma >= LONG)
-            state = "stationary" if long >= MOSTLY else "drifting"
-        lams = dict(zip(self.regularizations, grid.sum(axis=1).tolist()))
+            state = "drifting" if memory.drift[i] > SURE else "stationary"
+        lams = {v: float(weights[lam == v].sum()) for v in np.unique(lam).tolist()}
         return Explanation(now, usual, state, by_discount, lams)
 
     def memory_over_time(self, memory: AutoMemory) -> tuple[Ints, list[Floats]]:
@@ -224,6 +267,17 @@ class AutoDOMD(RowPolicy):
             stride *= 2
         points = t // stride
         return stride * np.arange(1, points + 1), [row[:points] for row in memory.history]
+
+
+def _standard(problem: Problem) -> tuple[float, ...]:
+    """The grid's discounts: a memory of 10 rounds is of no use in 50 dimensions."""
+    short = (g for g in DISCOUNTS if _memory(g) >= problem.dim / 3.0)
+    return (*short, *(1.0 - 1.0 / n for n in LIVES if n < (problem.horizon or math.inf)))
+
+
+def _memory(gamma: float) -> float:
+    """Rounds that a discount keeps in mind."""
+    return math.inf if gamma == 1.0 else 1.0 / (1.0 - gamma)
 
 
 def _clean(name: str, values: Any, meaning: str, high: float) -> tuple[float, ...]:

@@ -38,13 +38,14 @@ def grown_policy(policy: RowPolicy, problem: Problem) -> Any:
         )
     if problem.family != old.family:
         raise ValueError(f"rewards stay {old.family!r} when features grow, got {problem.family!r}")
-    larger = replace(old, dim=problem.dim, context_norm=problem.context_norm, radius=old.ball)
-    ratio = (old.context_norm / problem.context_norm) ** 2
+    larger = replace(old, dim=problem.dim, context_norm=problem.context_norm)
+    longer = problem.context_norm / old.context_norm
     if isinstance(policy, DOMD):
-        return replace(policy, problem=larger, regularization=policy.regularization * ratio)
+        larger = replace(larger, radius=old.ball)
+        return replace(policy, problem=larger, regularization=policy.regularization / longer**2)
     assert policy.regularizations is not None
-    lams = tuple(lam * ratio for lam in policy.regularizations)
-    return replace(policy, problem=larger, regularizations=lams)
+    lams = tuple(lam / longer**2 for lam in policy.regularizations)
+    return replace(policy, problem=larger, regularizations=lams, reach=policy.reach * longer)
 
 
 def grown_rows(policy: RowPolicy, larger: RowPolicy, rows: Floats) -> Floats:
@@ -67,7 +68,7 @@ def grown_rows(policy: RowPolicy, larger: RowPolicy, rows: Floats) -> Floats:
 
 def _pool_new(memory: AutoMemory, d: int, mixture: bool) -> None:
     """The pooled H and its floor, where new coordinates are known to none of the learners."""
-    weights = memory.weights
+    weights = memory.weights.sum(axis=1)
     if not mixture:
         weights = np.eye(weights.shape[1])[np.argmax(weights, axis=1)]
     weights = np.where(weights >= TOO_LITTLE, weights, 0.0)
