@@ -8,7 +8,7 @@ import numpy as np
 from numba import float64, int64, types
 
 from driftbandit.core import auto, domd, rows
-from driftbandit.core.compiled import atomic, inlined, ready
+from driftbandit.core.compiled import COMPILED, atomic, inlined, ready
 from driftbandit.core.large import LARGE, LOOPS_BELOW
 from driftbandit.core.layout import Flag, Floats, Ints
 from driftbandit.core.threads import parts_of, spread
@@ -40,6 +40,17 @@ def _plain(function: Any) -> Any:
 
 slate, learn, learn_mixed = _door(domd.rank), _door(domd.learn), _door(auto.learn)
 rank = inlined(_plain(domd.rank))
+
+
+def _typed(function: Any) -> Any:
+    """`learn` without numba, which would look at types before anything has changed."""
+
+    def call(q: Floats, row: Floats, x: Any, r: Any, steps: float, large: Flag) -> Any:
+        if x.ndim != 1 or np.ndim(r) or not isinstance(r, (int, float, np.number, np.bool_)):
+            raise TypeError("no vector and number")
+        return function(q, row, x, r, steps, large)
+
+    return call
 
 
 @atomic
@@ -79,7 +90,7 @@ class Engine:
         learnt."""
         found = learn_mixed if self.mixed else learn
         ready(found, VECTOR, VECTOR, VECTOR, float64, float64, _flag(self.large))
-        return found
+        return found if COMPILED else _typed(found)
 
     def _kinds(self, table: Any, learning: bool) -> tuple[Flag, ...]:
         """The flags single, double, and mixed where it is about learning."""
