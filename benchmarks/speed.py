@@ -19,7 +19,7 @@ from rich.table import Table
 from scipy.linalg.lapack import dpotrf
 
 from benchmarks.numpy_domd import NumpyDOMD
-from driftbandit import DOMD, ArmSet, AutoDOMD, Bandit, Circle, Problem, memory_bytes
+from driftbandit import DOMD, ArmSet, Bandit, Circle, Problem, memory_bytes
 
 WORLD = Circle()  # d = 5, 30 arms, T = 5000
 POLICY = DOMD.from_theory(WORLD.problem, scale=0.2, delta=0.01)
@@ -151,13 +151,6 @@ LARGE = {
     "lambda = 1": DOMD(problem=problem_of(256)),
 }
 IMPORTS = "import driftbandit", "from driftbandit import DOMD, Bandit, Problem", "import numba"
-
-
-def auto_over_domd() -> float:
-    """A round of AutoDOMD over one of DOMD, both through Bandit, in turns."""
-    bandits = (Bandit(kind(problem=WORLD.problem)) for kind in (AutoDOMD, DOMD))
-    auto, domd = seconds_per_round(*bandits)
-    return auto / domd
 
 
 def large_update(policy, rounds: int = 400) -> tuple[float, float]:

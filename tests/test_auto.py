@@ -319,6 +319,16 @@ def test_without_a_radius():
     assert run.mean()[-1] < 2.0 * told.mean()[-1] + 10.0
 
 
+def test_a_floor_above_the_curvature_is_not_sane():
+    bandit = Bandit(AutoDOMD(problem=Problem(dim=3)))
+    for t in range(40):
+        bandit.update(np.eye(3)[t % 3], t % 2)
+    memory = bandit._copy()
+    assert bandit.policy.sane(memory)
+    memory.floor[0] = 1.01 * np.linalg.eigvalsh(memory.H[0])[0]
+    assert not bandit.policy.sane(memory)
+
+
 def test_threads_share_a_bandit():
     bandit = Bandit(AutoDOMD(problem=Problem(dim=3, radius=1.0)))
     x = np.array([0.6, 0.0, 0.8])

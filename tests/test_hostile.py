@@ -1243,6 +1243,7 @@ def played():
                 out.append(str(bandit.choose(bad)))
             except ValueError as error:
                 out.append("ValueError")
+        before = bandit._row_now()
         for x, r in (([9.0] * 3, 1), ([[0.1] * 3], 1), (np.full((1, 3), 0.1), 1), ([0.1] * 3, "1"),
                      (np.full((3, 1), 0.1), 1), ([0.1] * 3, 0.5), ([0.1] * 3, np.ones(1)),
                      ([0.1] * 3, None), ([0.1] * 3, [1])):
@@ -1250,6 +1251,7 @@ def played():
                 out.append(str(bandit.update(x, r)))
             except ValueError as error:
                 out.append("ValueError")
+        assert np.array_equal(before, bandit._row_now()), "refused, and yet it has aged"
     return out
 """
 

@@ -8,7 +8,7 @@ import numpy as np
 from numba import float64, int64, types
 
 from driftbandit.core import auto, domd, rows
-from driftbandit.core.compiled import atomic, inlined, ready
+from driftbandit.core.compiled import COMPILED, atomic, inlined, ready
 from driftbandit.core.large import LARGE, LOOPS_BELOW
 from driftbandit.core.layout import Flag, Floats, Ints
 from driftbandit.core.own import Function
@@ -41,6 +41,17 @@ def _plain(function: Any) -> Any:
 
 slate, learn, learn_mixed = _door(domd.rank), _door(domd.learn), _door(auto.learn)
 rank = inlined(_plain(domd.rank))
+
+
+def _typed(function: Any) -> Any:
+    """`learn` without numba, which would look at types before anything has changed."""
+
+    def call(q: Floats, row: Floats, x: Any, r: Any, steps: float, large: Flag) -> Any:
+        if x.ndim != 1 or np.ndim(r) or not isinstance(r, (int, float, np.number, np.bool_)):
+            raise TypeError("no vector and number")
+        return function(q, row, x, r, steps, large)
+
+    return call
 
 
 @atomic
@@ -81,6 +92,7 @@ class Engine:
         learnt."""
         found = learn_mixed if self.mixed else learn
         ready(found, VECTOR, VECTOR, VECTOR, float64, float64, _flag(self.large))
+        found = found if COMPILED else _typed(found)
         return found if self.own is None else self.own.guarded(found)
 
     def _kinds(self, table: Any, learning: bool) -> tuple[Flag, ...]:

@@ -2,8 +2,9 @@
 
 numba counts the references to an array in every slice of it, with two atomic instructions each
 time, and reshapes through a call: at d = 5 that took longer than the arithmetic. A window is not
-counted. It is therefore only for arrays that the caller of a kernel holds, never for what the
-kernel has made itself: numba frees that after its last use by name.
+counted, so somebody must hold the array: the caller of the kernel, or, of what the kernel has made
+itself, a later line that names it, because numba frees an array after its last use by name.
+Windows of one array keep LLVM from vectorising loops over two of them: matrices have their own.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ class AutoDOMD(RowPolicy):
         return np.sqrt(np.einsum("nad,nde,nae->na", arms, V, arms))
 
     def sane(self, memory: AutoMemory) -> bool:
-        if not super().sane(memory) or not (memory.floor > 0.0).all():
+        if not super().sane(memory):
             return False
         lam = self._grid[1]
         weights = (memory.weights >= 0).all() and np.allclose(memory.weights.sum(axis=(1, 2)), 1.0)
@@ -237,7 +237,9 @@ class AutoDOMD(RowPolicy):
         least = memory.kept * lam * (1.0 - 1e-6) - rounding
         floors = np.linalg.eigvalsh(memory.Hs)[..., 0] >= least
         inverse = np.allclose(memory.Hs @ memory.Ps, np.eye(self.problem.dim), atol=1e-3)
-        positive = np.linalg.eigvalsh(memory.H)[:, 0] > 0.0
+        spread = np.linalg.eigvalsh(memory.H)
+        floor = memory.floor * (1.0 - 1e-6) - 1e-14 * self.problem.dim * spread.sum(axis=1)
+        positive = (memory.floor > 0.0) & (spread[:, 0] > 0.0) & (spread[:, 0] >= floor)
         counts = (memory.rounds >= 0.0) & (memory.rounds <= validate.MOST)
         scale = (memory.g == self.problem.family.g) & (np.abs(memory.usual) <= 100.0)
         tests = inside, kept, floors, positive, counts, scale
