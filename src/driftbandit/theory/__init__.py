@@ -1,6 +1,14 @@
 """Every constant of the theorems: the paper's in `domd`, its rivals' in `rivals`."""
 
 from driftbandit.theory import rivals
+from driftbandit.theory.bob import (
+    bob_block,
+    bob_blocks,
+    bob_discounts,
+    bob_rate,
+    bob_regret_bound,
+    bob_selection,
+)
 from driftbandit.theory.domd import (
     alpha,
     clip_discount,
@@ -27,6 +35,12 @@ __all__ = [
     "Radius",
     "alpha",
     "beta",
+    "bob_block",
+    "bob_blocks",
+    "bob_discounts",
+    "bob_rate",
+    "bob_regret_bound",
+    "bob_selection",
     "clip_discount",
     "discount",
     "discounted_count",
