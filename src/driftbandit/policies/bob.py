@@ -177,11 +177,14 @@ class BOBDOMD(Policy):
         if not family.contains(r).all():
             raise ValueError(f"rewards must each be {family.support} for {family!r}, got {r}")
         begin = np.flatnonzero(memory.t % self.length == 0)
-        memory.arm[begin] = self._drawn(memory.log_weights[begin], draws[begin, 0])
+        if len(begin):
+            memory.arm[begin] = self._drawn(memory.log_weights[begin], draws[begin, 0])
         self._learn(memory, x, r)
         memory.gain[:] += (r - family.link.low) / family.range
         memory.t[:] += 1
-        self._judge(memory, np.flatnonzero(memory.t % self.length == 0))
+        end = np.flatnonzero(memory.t % self.length == 0)
+        if len(end):
+            self._judge(memory, end)
         return memory
 
     def _learn(self, memory: BlockMemory, x: Floats, r: Floats) -> None:
@@ -202,8 +205,6 @@ class BOBDOMD(Policy):
 
     def _judge(self, memory: BlockMemory, rows: Ints) -> None:
         """The end of a block: EXP3 learns from its reward, and DOMD starts again."""
-        if not len(rows):
-            return
         arm, loss = memory.arm[rows], 1.0 - memory.gain[rows] / self.length
         chance = chances(memory.log_weights[rows])[np.arange(len(rows)), arm]
         memory.log_weights[rows, arm] -= self.rate * loss / chance
