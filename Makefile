@@ -57,7 +57,7 @@ bench-guard: $(VENV)/.test   ## fails when a speed ratio slips by more than 20 %
 docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
 	$(BIN)/driftbandit reproduce
 	for study in regret-orders coverage sensitivity scaling-in-time unstated-choices \
-	  same-tuning-budget scaling-in-dimension many-worlds ablation; do \
+	  same-tuning-budget scaling-in-dimension many-worlds ablation bob; do \
 	  $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
 	$(BIN)/python -m benchmarks.fleet --csv docs/results/fleet.csv

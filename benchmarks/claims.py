@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from benchmarks import bob
 from benchmarks.worlds import Regrets, mean, regrets
 
 HERO = "DOMD-GLB"
@@ -152,6 +153,8 @@ def variants() -> str:
 
 
 SAYS = {
+    "bob": bob.price,
+    "bobbound": bob.bound,
     "lowest": lowest,
     "ahead": lambda: who_is_ahead(PAPER),
     "others": lambda: who_is_ahead(None),

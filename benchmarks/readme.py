@@ -21,10 +21,13 @@ RESULTS = ROOT / "docs" / "results"
 STUDIES = (
     *("paper-figure", "regret-orders", "coverage", "sensitivity"),
     *("scaling-in-time", "unstated-choices", "many-worlds", "ablation"),
-    *("same-tuning-budget", "scaling-in-dimension"),
+    *("same-tuning-budget", "scaling-in-dimension", "bob"),
 )
 MISSING = "(not stored yet)"  # what a table or a sentence says until its study was run
-PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
+PAGES = (
+    *("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md"),
+    "docs/bob.md",
+)
 
 
 def collect(results: Path) -> None:
@@ -180,6 +183,7 @@ TABLES = {
     "auto": worlds.summary_table,
     "worlds": worlds.worlds_table,
     "ablation": worlds.ablation_table,
+    "bob": lambda: grid("bob", regret),
     "reproduce": lambda: grid("paper-figure", regret, cost=True),
     "bench": lambda: figures("bench"),
     "fleet": lambda: figures("fleet"),

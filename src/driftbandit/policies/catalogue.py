@@ -76,8 +76,7 @@ CATALOGUE = (
         "T",
         "O(1)",
         "O(1)",
-        "drift: d^1/2 T^3/4 + c^-1/2 d^3/4 P^1/4 T^3/4; "
-        "jumps: d^1/2 T^3/4 + c^-1/3 d^2/3 Gamma^1/3 T^2/3",
+        "c^-1/2 d^1/2 T^3/4, and on top DOMD's for drift or for jumps",
     ),
     Entry(
         GLBOMD,
