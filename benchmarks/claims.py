@@ -154,6 +154,7 @@ def variants() -> str:
 
 SAYS = {
     "bob": bob.price,
+    "bobahead": bob.ahead,
     "bobbound": bob.bound,
     "lowest": lowest,
     "ahead": lambda: who_is_ahead(PAPER),

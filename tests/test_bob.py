@@ -19,6 +19,7 @@ from driftbandit import (
     Poisson,
     Problem,
     SignFlip,
+    Uniform,
     simulate,
     theory,
 )
@@ -92,6 +93,18 @@ def test_replicates_in_different_discounts_do_not_mix():
 
 def _keep(drawn):
     return lambda t, memory, theta: drawn.append(memory.arm.copy())
+
+
+def test_in_a_block_the_discount_hardly_matters():
+    """docs/bob.md says so: the theorem's lambda outweighs what 354 rounds add to it."""
+    world = Circle(horizon=354, turns=354 / 5000, radius=1.0)
+    problem = replace(world.problem, horizon=5000)
+    policy = BOBDOMD(problem=problem, scale=0.2)
+    totals = [simulate(learner, world, range(20)).total.mean() for learner in policy.learners]
+    chance = simulate(Uniform(problem=problem), world, range(20)).total.mean()
+    assert len(totals) == 8
+    assert max(totals) < 1.4 * min(totals)
+    assert max(totals) < 0.5 * chance
 
 
 def test_a_block_ends_with_a_fresh_learner_and_a_lesson_for_exp3():
