@@ -69,7 +69,7 @@ mutants: $(VENV)/.test    ## whether the tests notice every small change to the 
 docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
 	$(BIN)/driftbandit reproduce
 	for study in regret-orders coverage sensitivity scaling-in-time unstated-choices \
-	  same-tuning-budget scaling-in-dimension many-worlds ablation late-rewards; do \
+	  same-tuning-budget scaling-in-dimension many-worlds ablation late-rewards bob; do \
 	  $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/driftbandit suite all
 	$(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from benchmarks import bob
 from benchmarks.worlds import Regrets, mean, regrets
 
 HERO = "DOMD-GLB"
@@ -152,6 +153,9 @@ def variants() -> str:
 
 
 SAYS = {
+    "bob": bob.price,
+    "bobahead": bob.ahead,
+    "bobbound": bob.bound,
     "lowest": lowest,
     "ahead": lambda: who_is_ahead(PAPER),
     "others": lambda: who_is_ahead(None),

@@ -22,13 +22,13 @@ RESULTS = ROOT / "docs" / "results"
 STUDIES = (
     *("paper-figure", "regret-orders", "coverage", "sensitivity"),
     *("scaling-in-time", "unstated-choices", "many-worlds", "ablation"),
-    *("same-tuning-budget", "scaling-in-dimension", "late-rewards"),
+    *("same-tuning-budget", "scaling-in-dimension", "late-rewards", "bob"),
 )
 MISSING = "(not stored yet)"  # what a table or a sentence says until its study was run
 # Ours; the best rival in drift and in flips; the one that needs no knowledge of the world.
 MESSAGE = ("AutoDOMD", "DOMD-GLB", "SCB-WeightUCB", "SW-GLUCB", "MASTER + GLM-UCB")
 PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
-PAGES += ("docs/leaderboard.md", "docs/theory.md")
+PAGES += ("docs/leaderboard.md", "docs/theory.md", "docs/bob.md")
 
 
 def collect(results: Path) -> None:
@@ -239,6 +239,7 @@ TABLES = {
     "worlds": worlds.worlds_table,
     "together": worlds.together_table,
     "ablation": worlds.ablation_table,
+    "bob": lambda: grid("bob", regret),
     "reproduce": lambda: grid("paper-figure", regret, cost=True),
     "bench": lambda: figures("bench"),
     "fleet": lambda: figures("fleet"),

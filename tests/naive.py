@@ -321,6 +321,62 @@ class NaiveGLBOMD(NaiveDOMD):
         return sqrt(4 * self.lam * self.S**2 + noise + d * (6 * eta**2 + eta) * volume)
 
 
+@dataclass(kw_only=True)
+class NaiveBOB(Naive):
+    """Bandit over bandits (docs/bob.md): a fresh DOMD in every block, EXP3 over its discount."""
+
+    eta: float
+    block: int
+    horizon: int
+    low: float = 0.0  # smallest reward
+    luck: Callable[[int], float]  # a uniform number for the block i = 0, 1, ...
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.discounts = [1 - 2.0**-j for j in range(1, self.block + 1) if 2**j <= self.block]
+        blocks, K = -(-self.horizon // self.block), len(self.discounts)
+        self.rate = sqrt(2 * log(K) / (blocks * K))
+        self.drawn = []  # place in the grid and its probability, by block
+
+    def chances(self, blocks: int):
+        """EXP3's probabilities after so many blocks, from all of their rewards."""
+        losses = np.zeros(len(self.discounts))
+        for i, (arm, chance) in enumerate(self.drawn[:blocks]):
+            rewards = np.array(self.rs[i * self.block : (i + 1) * self.block])
+            losses[arm] += (1 - np.mean((rewards - self.low) / self.width_of_rewards)) / chance
+        weights = np.exp(-self.rate * (losses - losses.min()))
+        return weights / weights.sum()
+
+    def draw(self):
+        chances = self.chances(len(self.drawn))
+        total, u = 0.0, self.luck(len(self.drawn))
+        for arm, chance in enumerate(chances):
+            total += chance
+            if u < total or arm == len(chances) - 1:
+                self.drawn.append((arm, chance))
+                return
+
+    def inner(self) -> NaiveDOMD:
+        """The DOMD of this block, taught all of its rounds again."""
+        done = len(self.rs) // self.block * self.block
+        if len(self.drawn) * self.block <= done:
+            self.draw()
+        names = ["dim", "S", "lam", "delta", "scale", "eta"]
+        numbers = {name: getattr(self, name) for name in names}
+        gamma = self.discounts[self.drawn[-1][0]]
+        inner = NaiveDOMD(link=self.link, gamma=gamma, **numbers)
+        for x, r in zip(self.history[done:], self.rs[done:]):
+            inner.update(x, r)
+        return inner
+
+    @property
+    def width_of_rewards(self) -> float:
+        return self.link.R - self.low
+
+    def index(self, arms):
+        return self.inner().index(arms)
+
+
 # Kinds of weights, of ridge and of noise
 
 

@@ -16,6 +16,7 @@ from driftbandit.policies.catalogue import CATALOGUE
 
 KNOWN = Problem(dim=3, radius=1.0, horizon=100, path_length=2.0, change_points=2)
 SMALL = {"MASTER": {"first_order": 3}, "SWGLUCB": {"window": 6}, "RestartGLB": {"period": 7}}
+SMALL["BOBDOMD"] = {"block": 6}
 CASES = [e.policy.from_theory(KNOWN, **SMALL.get(e.policy.__name__, {})) for e in CATALOGUE]
 SAMPLERS = [
     e.policy.from_theory(KNOWN, exploration="thompson")

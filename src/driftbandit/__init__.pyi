@@ -35,6 +35,7 @@ from .policies.auto import Explanation as Explanation
 from .policies.base import Policy as Policy
 from .policies.base import Scores as Scores
 from .policies.base import memory_bytes as memory_bytes
+from .policies.bob import BOBDOMD as BOBDOMD
 from .policies.domd import DOMD as DOMD
 from .policies.domd import GLBOMD as GLBOMD
 from .policies.domd import Greedy as Greedy

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from driftbandit.policies.auto import AutoDOMD
 from driftbandit.policies.base import Policy
+from driftbandit.policies.bob import BOBDOMD
 from driftbandit.policies.domd import DOMD, GLBOMD, Greedy
 from driftbandit.policies.glm import (
     BVDGLMUCB,
@@ -44,6 +45,7 @@ class Entry(NamedTuple):
 
 BOUNDED, NOISE = "bounded rewards", "sub-Gaussian noise"
 CONCORDANT = "bounded and self-concordant rewards"
+OBLIVIOUS = "bounded rewards; arms and theta fixed in advance"
 DRIFT, JUMPS, STILL = "drift: ", "jumps: ", "stationary: "
 CATALOGUE = (
     Entry(
@@ -65,6 +67,16 @@ CATALOGUE = (
         "O(1)",
         "O(1)",
         "no theorem",
+    ),
+    Entry(
+        BOBDOMD,
+        "this library",
+        "EXP3 over restarted, discounted mirror descents",
+        OBLIVIOUS,
+        "T",
+        "O(1)",
+        "O(1)",
+        "c^-1/2 d^1/2 T^3/4, and on top DOMD's for drift or for jumps",
     ),
     Entry(
         GLBOMD,

@@ -2,6 +2,14 @@
 `bounds`, `piecewise` and `proof`, its rivals' in `rivals`, what is not in the paper in `ours`."""
 
 from driftbandit.theory import rivals
+from driftbandit.theory.bob import (
+    bob_block,
+    bob_blocks,
+    bob_discounts,
+    bob_rate,
+    bob_regret_bound,
+    bob_selection,
+)
 from driftbandit.theory.bounds import (
     Terms,
     elliptical_potential,
@@ -61,6 +69,12 @@ __all__ = [
     "bad_round_bound",
     "best_D",
     "beta",
+    "bob_block",
+    "bob_blocks",
+    "bob_discounts",
+    "bob_rate",
+    "bob_regret_bound",
+    "bob_selection",
     "check",
     "clip_discount",
     "concordance",
