@@ -112,7 +112,7 @@ class BOBDOMD(Policy):
     @cached_property
     def learners(self) -> tuple[DOMD, ...]:
         """DOMD with the theory's tuning, for every discount."""
-        numbers = {"delta": self.delta, "scale": self.scale}
+        numbers: dict[str, Any] = {"delta": self.delta, "scale": self.scale}
         return tuple(
             DOMD.from_theory(self.problem, discount=gamma, **numbers) for gamma in self.discounts
         )
