@@ -1,6 +1,7 @@
 """Kernels next to slow twins, in few rounds: quick enough to be run for every mutant."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from driftbandit import (
     Bandit,
     Bernoulli,
     Binomial,
+    Family,
     Gaussian,
     Poisson,
     Problem,
@@ -23,7 +25,27 @@ from driftbandit.core.linalg import dot, factor, inverse, inverse_norm, measure
 pytestmark = pytest.mark.kernel
 
 EPS = 2.0**-52
-FAMILIES = [Bernoulli(), Binomial(3), Gaussian(0.3, 4.0), Poisson(15)]
+
+
+@dataclass(frozen=True)
+class Cubic(Family):
+    """A family of one's own: m(z) = z^2/2 + z^4/12."""
+
+    @property
+    def R(self):
+        return 4.0
+
+    def m(self, z):
+        return 0.5 * z**2 + z**4 / 12
+
+    def mu(self, z):
+        return z + z**3 / 3
+
+    def dmu(self, z):
+        return 1 + z**2
+
+
+FAMILIES = [Bernoulli(), Binomial(3), Gaussian(0.3, 4.0), Poisson(15), Cubic()]
 
 
 def recipe(family=None, **options):

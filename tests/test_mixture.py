@@ -144,11 +144,18 @@ def test_a_history_thins_itself_out(rounds):
     np.testing.assert_allclose(row[-POINTS:][: len(kept)], kept)
 
 
+def learners(row, d, n):
+    """numbers, thetas, Hs and Ps of a row, which NumPy keeps alive."""
+    ends = np.cumsum([THETA + d + d * d + 1, 5 * n, n * d, n * d * d, n * d * d])
+    shapes = (5, n), (n, d), (n, d, d), (n, d, d)
+    return [row[a:b].reshape(shape) for a, b, shape in zip(ends, ends[1:], shapes)]
+
+
 def state(policy, logs, seed=3):
     """The arrays of learners with these log weights, all different."""
     rng, row = np.random.default_rng(seed), policy.fresh.copy()
     d, n = policy.problem.dim, len(logs)
-    numbers, thetas, Hs, Ps = auto.learners(row, d, n)
+    numbers, thetas, Hs, Ps = learners(row, d, n)
     numbers[:] = rng.uniform(0.5, 1.5, numbers.shape)
     numbers[WEIGHT] = logs
     numbers[KEPT] = 0.91 + 0.01 * np.arange(n)
@@ -196,7 +203,7 @@ def test_ageing_follows_the_first_of_equals(discounts, lead):
     policy = few(Bernoulli(), 2.0, discounts=discounts, pool="leader")
     row, n = policy.fresh.copy(), 2 * len(discounts)
     auto.age(policy.recipe, row, 1.0)
-    P = auto.learners(row, 2, n)[3][lead]
+    P = learners(row, 2, n)[3][lead]
     np.testing.assert_allclose(row[THETA + 2 : THETA + 6].reshape(2, 2), np.linalg.inv(P))
 
 
@@ -244,4 +251,4 @@ def test_lambda_is_refilled_in_portions(gamma, rounds, kept):
     row = policy.fresh.copy()
     for _ in range(rounds):
         auto.learn(policy.recipe, row, np.ones(1), 1.0, 1.0, None)
-    assert auto.learners(row, 1, 1)[0][KEPT, 0] == pytest.approx(kept, rel=1e-12)
+    assert learners(row, 1, 1)[0][KEPT, 0] == pytest.approx(kept, rel=1e-12)

@@ -340,6 +340,7 @@ def test_an_inequality_holds_up_to_rounding():
     assert not line([[0.0, 1.0]], [[0.0, 1.0 - 1e-6]]).holds
     assert line([[1e9]], [[1e9 - 1e-3]]).holds
     assert line([[1e-9]], [[0.0]]).holds
+    assert line([[-1e9]], [[-1e9 - 1e-3]]).holds
     assert not line([[-1e9]], [[-1e9 - 1e3]]).holds
 
 
@@ -348,10 +349,14 @@ def test_the_tightest_round_is_the_one_with_the_least_share_of_slack():
     assert one.tightest == (1.0, 1.05)
     np.testing.assert_allclose(one.slack[1], [0.0, 0.05, 7.0])
     assert line([[-1.0, -7.0]], [[2.0, -6.0]]).tightest == (-7.0, -6.0)
+    assert line([[-100.0, -2.0]], [[1.0, 2.0]]).tightest == (-100.0, 1.0)
+    assert line([[-1.0, 1.0]], [[-100.0, -1.0]]).tightest == (1.0, -1.0)
+    assert line([[1.0, 5e11]], [[1.0, 1e12]]).tightest == (5e11, 1e12)  # 1 is nothing beside 1e12
 
 
 def test_the_table_says_what_holds():
-    good, bad = line([[0.25, 3.0]], [[1.0, 4.0]]), line([[2.0, 1.5]], [[1.0, 2.5]], sure=False)
+    good = line([[0.25, 0.5, 3.0]], [[1.0, 2.0, 4.0]])
+    bad = line([[2.0, 0.1, 1.5]], [[1.0, 0.2, 2.5]], sure=False)
     proof = theory.Proof("P", "W", (0,), (good, bad))
     assert not proof.holds
     assert theory.Proof("P", "W", (0,), (good,)).holds

@@ -43,6 +43,33 @@ REASONS: dict[str, tuple[str, ...]] = {
         "core/projection.py project: nu > 0.0 -> nu >= 0.0",
     ),
     "a first value that is always replaced": ("core/projection.py project: 0.0 -> 1.0 #2",),
+    "scratch: room that nobody uses, or a write that only keeps it alive": (
+        "core/domd.py learn: 0 -> 1",
+        "core/domd.py learn: 0 -> 1 #3",
+        "core/domd.py learn: 0.0 -> 1.0",
+        "core/domd.py room: 2 -> 3",
+        "core/domd.py room: 2 -> 3 #2",
+        "core/domd.py room: 1 -> 2",
+        "core/domd.py rank: 0 -> 1 #6",
+        "core/domd.py rank: 0.0 -> 1.0 #3",
+        "core/auto.py learn: 0 -> 1",
+        "core/auto.py learn: 0 -> 1 #3",
+        "core/auto.py learn: 0.0 -> 1.0",
+        "core/auto.py age: 0 -> 1 #2",
+        "core/auto.py age: 0 -> 1 #3",
+        "core/auto.py age: 0.0 -> 1.0",
+    ),
+    "which arm is looked at first, or twice, changes the work and no answer": (
+        "core/domd.py rank: 1 -> 2 #3",
+        "core/domd.py rank: -1 -> 1 #3",
+        "core/domd.py rank: 1 -> 2 #4",
+        "core/domd.py bounded: 0 -> 1",
+        "core/domd.py bounded: -math.inf -> math.inf",
+        "core/domd.py bounded: total > most -> total >= most",
+        "core/domd.py bounded: total > most -> total <= most",
+    ),
+    "any negative number says that an arm is no context": ("core/domd.py bounded: 1 -> 2",),
+    "no arm is compared with itself": ("core/domd.py ahead: a < b -> a <= b",),
     "both sides are the same number": (
         "core/links.py mean_slope: z >= 0.0 -> z > 0.0",
         "core/links.py possible: math.floor(r) -> math.ceil(r)",
@@ -64,8 +91,6 @@ REASONS: dict[str, tuple[str, ...]] = {
     "not read where the factor is given": ("core/domd.py learn: 1.0 -> 2.0 #2",),
     "bounds save work and never change an answer: these save less": (
         "core/domd.py rank: 0.0 -> 1.0 #2",
-        "core/domd.py rank: value + reach * math.sqrt(square) > top[k - 1] -> "
-        "value + reach * math.sqrt(square) >= top[k - 1]",
         "core/domd.py longest: 1e-09 -> 2e-09",
     ),
     "the upper half is not read before the last loop writes it": (
@@ -100,6 +125,10 @@ REASONS: dict[str, tuple[str, ...]] = {
         "theory/verdict.py : 1e-08 -> 2e-08",
         "theory/ours.py least_discount: 1e-06 -> 2e-06",
         "theory/verdict.py tightest: 1e-09 -> 2e-09",
+        "theory/verdict.py holds: self.slack >= -ROUNDING * (1.0 + np.abs(self.right)) -> "
+        "self.slack > -ROUNDING * (1.0 + np.abs(self.right))",
+        "theory/verdict.py holds: 1.0 -> 2.0",
+        "theory/verdict.py tightest: size > 1e-09 * size.max() -> size >= 1e-09 * size.max()",
     ),
     "a guard against overflow and the logarithm of 0, far from any number that occurs": (
         "core/auto.py : 1e+100 -> 2e+100",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -102,26 +101,6 @@ class Proof:
 
     def plot(self, figure: Any = None, *, seed: int = 0) -> Any:
         """Both sides over t, a panel each; `seed` is the place among the run's seeds."""
-        import matplotlib.pyplot as plt
+        from driftbandit.theory.drawing import draw_proof
 
-        rows = math.ceil(len(self.inequalities) / 3)
-        if figure is None:
-            figure = plt.figure(figsize=(9.0, 1.7 * rows), layout="constrained")
-        panels = figure.subplots(rows, 3, sharex=True, squeeze=False).ravel()
-        for ax, one in zip(panels, self.inequalities):
-            _draw(ax, one, seed)
-        for ax in panels[len(self.inequalities) :]:
-            ax.axis("off")
-        figure.supxlabel("round t;  * holds with probability 1 - delta", fontsize=8)
-        panels[0].legend(fontsize=7, frameon=False)
-        return figure
-
-
-def _draw(ax: Any, one: Inequality, seed: int) -> None:
-    left, right = one.left[seed], one.right[seed]
-    t = np.arange(1, len(left) + 1)
-    ax.fill_between(t, left, right, where=right >= left, color="C0", alpha=0.15, lw=0)
-    ax.plot(t, right, color="C0", lw=0.9, label="right side")
-    ax.plot(t, left, color="C3", lw=0.9, label="left side")
-    ax.set_title(f"{one.place}: {one.claim}" + ("" if one.sure else " *"), fontsize=8)
-    ax.tick_params(labelsize=7)
+        return draw_proof(self, figure, seed)
