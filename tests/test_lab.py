@@ -402,7 +402,7 @@ def test_variants_are_merged_only_where_the_best_is_kept():
 
     rest = ["SCB-WeightUCB", "Uniform"]
     assert labels(swept) == ["DOMD-GLB, scale = 0.1", "DOMD-GLB, scale = 0.2", *rest]
-    kept = swept.replace("scale = [", "hindsight = true\nscale = [")
+    kept = swept.replace("scale = [", "tune_on = 3\nscale = [")
     assert labels(kept) == ["DOMD-GLB", "DOMD-GLB", *rest]
     twice = SMALL + '\n[[policies]]\ntype = "DOMD"\nscale = 0.3\n'
     with pytest.raises(ValueError, match="line 24: two policies that differ are called 'DOMD-GLB'"):

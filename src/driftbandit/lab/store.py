@@ -79,7 +79,9 @@ class Store:
         """The results of the study as it was last run, lazily."""
         found = self.current()
         if not found:
-            raise ValueError(f"{self.folder} holds no results: run a study into it first")
+            raise ValueError(
+                f"{self.folder} holds no results: run a study into it first{self._hint()}"
+            )
         self._warn_outdated(found)
         return pl.scan_parquet([self.cells / f"{key}.parquet" for key in found])
 
@@ -121,6 +123,10 @@ class Store:
             except ValueError:
                 warnings.warn(f"{path} has a damaged line, which is left out", stacklevel=1)
         return found
+
+    def _hint(self) -> str:
+        stored = any(self.cells.glob("*.parquet"))
+        return "; load_results(folder, everything=True) gives what is there" if stored else ""
 
     def _plan(self) -> dict[str, Any]:
         path = self.folder / "current.json"
