@@ -407,4 +407,6 @@ def test_the_figure_has_a_panel_for_each(count):
     assert len(panels) == count
     assert [list(curve.get_ydata()) for curve in panels[-1].lines] == [[7.0, 8.0], [5.0, 6.0]]
     assert list(panels[0].lines[0].get_xdata()) == [1, 2]
+    first = theory.Proof("P", "W", (0, 1), lines).plot(Figure()).axes[0]
+    assert list(first.lines[0].get_ydata()) == [3.0, 4.0]
     assert panels[0].get_title() == "Lemma X: a claim"

@@ -25,7 +25,7 @@ GROUPS = {
         Group(("theory/losses.py", "theory/replay.py", "theory/proof.py"), PROOF),
         Group(("theory/verdict.py",), PROOF),
     ),
-    "rivals": (Group(("theory/rivals.py",), ("tests/test_rivals.py",)),),
+    "rivals": (Group(("theory/rivals.py",), ("tests/test_rival_constants.py",)),),
     "kernels": (
         Group(("core/linalg.py",), (*LINALG, KERNELS)),
         Group(("core/projection.py",), (KERNELS,)),

@@ -188,7 +188,8 @@ def bounded(q: Floats, X: Floats, theta: Floats, reach: float, value: Floats, bo
         value[a], square = measure(X, a * theta.size, theta)
         good &= is_context(q, square)
         bound[a] = total = value[a] + reach * math.sqrt(square)
-        first, most = (a, total) if total > most else (first, most)
+        if total > most:
+            first, most = a, total
     return first if good else -1
 
 
