@@ -302,6 +302,16 @@ def settled(folder):
     return load_results(folder).drop(TIMES).sort(KEYS)
 
 
+def dask_cli(name, *options):
+    """The command `dask NAME`, which ends with this process, even if that is killed."""
+    code = (
+        f"import os, sys; from distributed.cli.dask_{name} import main\n"
+        "from driftbandit.lab.workers import settle\n"
+        "if __name__ == '__main__': settle(os.getppid()); main()"
+    )
+    return [sys.executable, "-c", code, *options]
+
+
 @pytest.fixture(scope="module")
 def dask(tmp_path_factory):
     """A scheduler and a worker of its own on this machine, as others would start them."""
@@ -309,9 +319,8 @@ def dask(tmp_path_factory):
     file, log = folder / "scheduler.json", (folder / "log").open("w")
     common = ["--scheduler-file", str(file), "--no-dashboard"]
     options = {"cwd": folder, "stdout": log, "stderr": log}
-    cli = [sys.executable, "-m", "distributed.cli.dask_"]
-    scheduler = [*cli[:2], cli[2] + "scheduler", "--host", "127.0.0.1", "--port", "0", *common]
-    worker = [*cli[:2], cli[2] + "worker", "--nthreads", "1", "--no-nanny", *common]
+    scheduler = dask_cli("scheduler", "--host", "127.0.0.1", "--port", "0", *common)
+    worker = dask_cli("worker", "--nthreads", "1", "--no-nanny", *common)
     started = []
     try:
         started.append(subprocess.Popen(scheduler, **options))

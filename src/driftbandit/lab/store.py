@@ -174,7 +174,8 @@ class Store:
         old = {
             code
             for code, roots in self._plan()["made_by"].items()
-            if all(not home or Path(home).is_dir() for home in roots.values())
+            if roots
+            and all(not home or Path(home).is_dir() for home in roots.values())
             and versions.of_roots(roots) != code
         }
         policies = sorted({c.policy_label for c in cells.values() if c.code in old})
