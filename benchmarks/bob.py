@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.worlds import AUTO, geometric, mean, ratios, regrets
+from statistics import geometric_mean
+
+from benchmarks.worlds import AUTO, mean, regrets
 
 PLAYED, KNOWING = "BOB-DOMD, scale 0.2", "DOMD-GLB, scale 0.2"
 CALM = "stationary, S = 1"
@@ -12,10 +14,10 @@ def price() -> str:
     """Its regret over AutoDOMD's, in the worlds that move and in the one that does not."""
     worlds = regrets("bob")
     calm = worlds.pop(CALM)
-    moving = 1.0 / ratios(worlds, PLAYED)
+    moving = [mean(lines, PLAYED) / mean(lines, AUTO) for lines in worlds.values()]
     return (
-        f"{moving.min():.1f} to {moving.max():.1f} times AutoDOMD's regret in the worlds that move "
-        f"({geometric(moving):.1f} times in geometric mean), and "
+        f"{min(moving):.1f} to {max(moving):.1f} times AutoDOMD's regret in the worlds that move "
+        f"({geometric_mean(moving):.1f} times in geometric mean), and "
         f"{mean(calm, PLAYED) / mean(calm, AUTO):.1f} times in the one that stands still"
     )
 

@@ -15,14 +15,13 @@ from driftbandit import (
     Circle,
     Gaussian,
     Jumps,
+    Poisson,
     Problem,
     SignFlip,
     Stationary,
     simulate,
 )
 
-DISCOUNTS = (0.9, 0.95, 0.98, 0.987, 0.993, 0.998, 1.0)
-LIVES = (2e3, 8e3, 3.2e4, 1.28e5, 5.12e5)
 FAMILIES = [Bernoulli(), Binomial(4), Gaussian(0.25, 6.0)]
 
 
@@ -32,13 +31,15 @@ class Twin:
 
     def __init__(self, policy):
         problem, d = policy.problem, policy.problem.dim
-        lams, horizon = policy.regularizations, problem.horizon or math.inf
-        long = [(1 - 1 / n, lams[len(lams) // 2]) for n in LIVES if n < horizon]
-        pairs = [(g, lam) for lam in lams for g in DISCOUNTS]
+        lams = policy.regularizations
+        long = [(g, lams[len(lams) // 2]) for g in policy.discounts if 1e3 < memory(g) < math.inf]
+        short = [g for g in policy.discounts if not 1e3 < memory(g) < math.inf]
+        pairs = [(g, lam) for lam in lams for g in short]
         pairs, n = pairs + long, len(pairs)
         prior = np.array([(1.001 - g) ** -0.3 for g, _ in pairs])
         if long:  # they share the weight of the learner that they begin as copies of
-            alike = [pairs.index((1.0, long[0][1])), *range(n, len(pairs))]
+            alike = [*range(n, len(pairs))]
+            alike += [k for k, pair in enumerate(pairs) if pair == (1.0, long[0][1])]
             prior[alike] = 0.001**-0.3 / len(alike)
         self.prior = prior / prior.sum()
         self.gamma = np.array([g for g, _ in pairs])
@@ -101,7 +102,7 @@ class Twin:
         self.suspect(logs)
         self.rounds, self.t = self.gamma * self.rounds + 1, self.t + 1
         self.renew(logs)
-        tracks, share = np.exp(logs - logs.max()), min(1e-4, 1 / self.t)
+        tracks, share = np.exp(logs - logs.max()), min(self.policy.share, 1 / self.t)
         prior = np.outer([0.999, 0.001], self.prior)
         self.tracks = (1 - share) * tracks / tracks.sum() + share * prior
 
@@ -270,6 +271,26 @@ def test_it_says_what_the_world_does():
     said, _ = states(jump, seed=4)
     moment = int(np.flatnonzero(np.diff(jump.path(4)[:, 0]))[0])
     assert any(e.state == "just changed" for e in said[moment : moment + 100])
+
+
+def test_the_grid_reaches_as_far_as_the_horizon():
+    """Five memories of a long life, each with one regularization, as far as it can matter."""
+    assert len(AutoDOMD(problem=Problem(dim=5))._pairs[0]) == 7 * 5 + 5
+    assert len(AutoDOMD(problem=Problem(dim=5, radius=1.0, horizon=9000))._pairs[0]) == 7 * 3 + 2
+    assert len(AutoDOMD(problem=Problem(dim=60))._pairs[0]) == 6 * 5 + 5 - 5
+    policy = AutoDOMD(problem=Problem(dim=5))
+    gamma, lam = policy._pairs
+    alike = (gamma > 0.999) & (lam == 2.0)
+    assert alike.sum() == 6
+    assert policy.prior[alike].sum() == pytest.approx(policy.prior[(gamma == 1.0) & (lam == 0.1)])
+
+
+def test_balls_grow_with_the_memory_where_the_slope_does_not():
+    balls = AutoDOMD(problem=Problem(dim=5, context_norm=2.0), discounts=[0.9, 0.998, 1.0])._balls
+    np.testing.assert_allclose(balls[:3], [5.0, 25.0, 50.0])
+    log_link = AutoDOMD(problem=Problem(dim=5, family=Poisson(bound=9)))
+    np.testing.assert_allclose(log_link._balls, 10.0)
+    assert set(AutoDOMD(problem=Problem(dim=5, radius=3.0))._balls) == {3.0}
 
 
 def test_an_explanation_adds_up():

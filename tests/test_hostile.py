@@ -275,10 +275,8 @@ def test_a_fleet_may_be_taught_with_a_view_of_its_own_memory(policy):
 
 
 def test_the_memory_of_another_policy_is_refused_even_if_it_has_the_same_size():
-    auto = AutoDOMD(
-        problem=Problem(dim=2), discounts=(0.8, 0.9, 0.95, 0.99, 1), regularizations=[1]
-    )
-    other = DOMD(problem=Problem(dim=14))
+    auto = AutoDOMD(problem=Problem(dim=2), discounts=[1], regularizations=[1])
+    other = DOMD(problem=Problem(dim=12))
     assert size(auto.fields) == size(other.fields)
     with pytest.raises(ValueError, match="memory"):
         other.choose(auto.init(1), np.zeros((1, 2, 14)))

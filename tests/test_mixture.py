@@ -8,9 +8,11 @@ import pytest
 from driftbandit import AutoDOMD, Bernoulli, Binomial, Gaussian, Problem
 from driftbandit.core import auto
 from driftbandit.core.layout import (
+    FIRMNESS,
     FLOOR,
     GAIN,
     KEPT,
+    LEVEL,
     POINTS,
     ROUNDS,
     STIFFNESS,
@@ -36,9 +38,12 @@ def agrees(memory, twin):
     np.testing.assert_allclose(kept * memory.Hs[0], twin.Hs, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(memory.Ps[0] / kept, np.linalg.inv(twin.Hs), rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(memory.kept[0], twin.kept, rtol=1e-12)
-    np.testing.assert_allclose(memory.weights[0], twin.weights, atol=1e-9)
-    np.testing.assert_allclose(memory.gains[0], twin.gains[:, 0], rtol=1e-8)
-    np.testing.assert_allclose(memory.stiffness[0], twin.gains[:, 1], rtol=1e-8)
+    np.testing.assert_allclose(memory.weights[0], twin.tracks, atol=1e-9)
+    np.testing.assert_allclose(memory.gains[0], twin.gains[..., 0], rtol=1e-8)
+    np.testing.assert_allclose(memory.stiffness[0], twin.gains[..., 1], rtol=1e-8)
+    np.testing.assert_allclose(memory.levels[0], twin.levels[:, 0], rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(memory.firmness[0], twin.levels[:, 1], rtol=1e-8)
+    assert memory.drift[0] == pytest.approx(twin.drift, rel=1e-8, abs=1e-12)
     np.testing.assert_allclose(memory.rounds[0], twin.rounds, rtol=1e-12)
     theta, V = twin.moments()
     np.testing.assert_allclose(memory.theta[0], theta, atol=1e-9)
@@ -138,7 +143,7 @@ def test_a_history_thins_itself_out(rounds):
         auto.learn(policy.recipe, row, np.ones(1), 1.0, 1.0, None)
         seen.append(0.9 * seen[-1] + 1.0 if seen else 1.0)
         usual += (math.log(seen[-1]) - usual) / min(t, 200)
-    assert row[auto.learners_at(1, 1)[0] - 1] == pytest.approx(usual, rel=1e-9)
+    assert row[auto.learners_at(1, 1)[0] - 2] == pytest.approx(usual, rel=1e-9)
     stride = 2 ** max(0, math.ceil(math.log2(rounds / POINTS)))
     kept = seen[stride - 1 :: stride]
     np.testing.assert_allclose(row[-POINTS:][: len(kept)], kept)
@@ -146,8 +151,8 @@ def test_a_history_thins_itself_out(rounds):
 
 def learners(row, d, n):
     """numbers, thetas, Hs and Ps of a row, which NumPy keeps alive."""
-    ends = np.cumsum([THETA + d + d * d + 1, 5 * n, n * d, n * d * d, n * d * d])
-    shapes = (5, n), (n, d), (n, d, d), (n, d, d)
+    ends = np.cumsum([THETA + d + d * d + 2, 10 * n, n * d, n * d * d, n * d * d])
+    shapes = (10, n), (n, d), (n, d, d), (n, d, d)
     return [row[a:b].reshape(shape) for a, b, shape in zip(ends, ends[1:], shapes)]
 
 
@@ -158,6 +163,7 @@ def state(policy, logs, seed=3):
     numbers, thetas, Hs, Ps = learners(row, d, n)
     numbers[:] = rng.uniform(0.5, 1.5, numbers.shape)
     numbers[WEIGHT] = logs
+    numbers[WEIGHT + 1] = np.array(logs) - 40.0  # the track with a level is far behind
     numbers[KEPT] = 0.91 + 0.01 * np.arange(n)
     thetas[:] = rng.standard_normal(thetas.shape)
     for H, P in zip(Hs, Ps):
@@ -189,8 +195,9 @@ def test_who_is_renewed_and_from_what():
                 np.testing.assert_allclose(Hs[k], H + extra * np.eye(2))
                 np.testing.assert_allclose(Ps[k], np.linalg.inv(Hs[k]))
                 assert numbers[WEIGHT, k] == -1.0 - 5.0
+                assert numbers[WEIGHT + 1, k] == -41.0 - 5.0
                 assert numbers[KEPT, k] == 1.0
-                same = [GAIN, STIFFNESS, ROUNDS]
+                same = [GAIN, GAIN + 1, STIFFNESS, STIFFNESS + 1, LEVEL, FIRMNESS, ROUNDS]
                 np.testing.assert_array_equal(numbers[same, k], before[same, lead])
             else:
                 np.testing.assert_array_equal(numbers[:, k], before[:, k])
@@ -218,16 +225,21 @@ def test_weights_from_logarithms_of_any_size():
     for shift in (0.0, -5000.0, 5000.0):
         logs = shift + np.array([-3.0, -1.0, -2.0, -7.0, -4.0, -4.5])
         _, numbers, *_ = state(policy, logs)
-        auto.share(policy.recipe, numbers, 1)
-        weights = np.exp(logs - logs.max())
-        expected = 0.97 * weights / weights.sum() + 0.03 * policy.prior
-        np.testing.assert_allclose(numbers[WEIGHT], expected)
+        for t, share in ((5.0, 0.03), (99.0, 0.01)):
+            now = numbers.copy()
+            auto.share(policy.recipe, now, 1, t)
+            weights = np.exp([logs - logs.max(), logs - logs.max() - 40.0])
+            prior = np.outer([0.999, 0.001], policy.prior)
+            expected = (1 - share) * weights / weights.sum() + share * prior
+            np.testing.assert_allclose(now[WEIGHT : WEIGHT + 2], expected)
 
 
 def test_what_is_pooled():
     """Everybody's theta, and the covariance of those with a thousandth of the weight or more."""
     policy, weights = few(Bernoulli(), 2.0), [0.4, 1e-3, 0.3, 9e-4, 0.2971, 1e-3]
     row, numbers, thetas, _, Ps = state(policy, weights)
+    numbers[WEIGHT + 1] = 0.25 * numbers[WEIGHT]  # a learner's weight is that of both tracks
+    numbers[WEIGHT] *= 0.75
     auto.pool(policy.recipe, row, numbers, thetas, Ps, 0, np.empty((2, 2)), np.empty(2))
     theta = np.array(weights) @ thetas
     V = sum(

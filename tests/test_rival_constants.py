@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from driftbandit.theory import rivals
-from test_constants import ODD, P, S, T, c, close, d, delta, g, k, odd, span
+from odd import ODD, P, S, T, c, close, d, delta, g, k, odd, span
 
 s = span / 2  # sub-Gaussian
 lam, gamma, t = 2.3, 0.9, 7

@@ -20,6 +20,8 @@ class LabelError(ValueError):
 def labelled(label: str | None, name: str, options: Mapping[str, Any], swept: Iterable[str]) -> str:
     """The label of one variant, or its name, with every swept option that it does not mention.
 
+    A name mentions an option whose value, a word, is part of it: "elec2, time" needs no more.
+
     >>> labelled("S = {radius:g}", "Circle", {"radius": 3.0}, ["radius"])
     'S = 3'
     >>> labelled(None, "Circle", {"radius": 3.0, "turns": 2}, ["radius", "turns"])
@@ -37,6 +39,8 @@ def labelled(label: str | None, name: str, options: Mapping[str, Any], swept: It
         return _formatted(label or "", options[field[1]], field[2] or "")
 
     text = name if label is None else BRACES.sub(value, label)
+    if label is None:
+        mentioned = {key for key, word in options.items() if isinstance(word, str) and word in name}
     rest = [f"{key} = {_shown(options[key])}" for key in swept if key not in mentioned]
     return ", ".join([text, *rest])
 

@@ -179,13 +179,15 @@ class AutoDOMD(RowPolicy):
         """Radius of the ball that each theta is kept in: the problem's, if it has one.
 
         Otherwise a long memory may have a large theta. A short one may not: in a streak of equal
-        rewards mu' vanishes, H falls to lambda, and nothing else would hold theta back.
+        rewards mu' vanishes, H falls to lambda, and nothing else would hold theta back. Nor may
+        any where the slope grows with z, as e^z does.
         """
         gamma, radius = self._grid[0], self.problem.radius
         if radius is not None:
             return np.full(gamma.size, radius)
-        ball = self.reach / self.problem.context_norm
-        return ball / np.clip(100.0 * (1.0 - gamma), 0.1, 1.0)
+        ball, slope = self.reach / self.problem.context_norm, self.problem.family.dmu
+        least = 0.1 if slope(10.0 * self.reach) <= slope(0.0) else 1.0
+        return ball / np.clip(100.0 * (1.0 - gamma), least, 1.0)
 
     @property
     def fields(self) -> Fields:
