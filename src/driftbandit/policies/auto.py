@@ -20,9 +20,7 @@ from driftbandit.problem import Problem
 DISCOUNTS = (0.9, 0.95, 0.98, 0.987, 0.993, 0.998, 1.0)
 LIVES = (2e3, 8e3, 3.2e4, 1.28e5, 5.12e5)  # memories of a long life, in rounds
 ALL_PAIRS = 1e3  # up to this memory a discount is paired with every regularization
-SURE = math.log(
-    10.0
-)  # evidence for drift at which a world at rest is judged wrongly once in 10 times
+SURE = math.log(10.0)  # nats for drift, which a world at rest gives once in 10 times at most
 POOLS = ("mixture", "leader")
 
 
