@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+
+from driftbandit.lab.statistics import CONFIDENCE, paired_difference
 
 Floats = NDArray[np.float64]
 Regrets = Mapping[str, Sequence[float]]
 
-CONFIDENCE = 0.95
 RESAMPLES = 4000
 
 
@@ -44,12 +44,8 @@ def ratio(a: Regrets, b: Regrets) -> Interval:
 
 def difference(a: Sequence[float], b: Sequence[float]) -> Interval:
     """Mean of a - b, seed by seed, with Student's t."""
-    gaps = np.subtract(a, b)
-    n, middle = gaps.size, float(gaps.mean())
-    if n < 2:
-        return Interval(middle, math.nan, math.nan)
-    half = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2) * gaps.std(ddof=1) / math.sqrt(n))
-    return Interval(middle, middle - half, middle + half)
+    found = paired_difference(a, b)
+    return Interval(found.mean, found.low, found.high)
 
 
 def _logs(regrets: Sequence[float]) -> Floats:
