@@ -293,6 +293,25 @@ def test_balls_grow_with_the_memory_where_the_slope_does_not():
     assert set(AutoDOMD(problem=Problem(dim=5, radius=3.0))._balls) == {3.0}
 
 
+def test_a_missing_intercept_shows():
+    """Clicks of 2 %: without a constant feature all arms have a level that no theta explains."""
+    levels = []
+    for constant in ([], [0.7]):
+        bandit, rng = (
+            Bandit(AutoDOMD(problem=Problem(dim=3 + len(constant)))),
+            np.random.default_rng(4),
+        )
+        for _ in range(1500):
+            arms = rng.uniform(-0.4, 0.4, (5, 3))
+            arms = np.column_stack([arms, np.tile(constant, (5, 1))])
+            choice = bandit.choose(arms)
+            rate = 1 / (1 + math.exp(3.9 - 2 * arms[choice, 0]))
+            bandit.update(arms[choice], float(rng.random() < rate))
+        levels.append(bandit.explain().level)
+    assert levels[0] < -0.5
+    assert abs(levels[1]) < 0.1
+
+
 def test_an_explanation_adds_up():
     said, _ = states(Stationary(horizon=300))
     last = said[-1]

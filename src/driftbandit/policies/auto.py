@@ -32,6 +32,8 @@ class Explanation(NamedTuple):
     state: str  # "learning" (too early to say), "stationary", "drifting" or "just changed"
     discounts: dict[float, float]  # weight of each discount
     regularizations: dict[float, float]  # weight of each regularization
+    level: float  # what the learners' second track adds to every x'theta; if it stays far from 0,
+    # the features lack an intercept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,7 +262,8 @@ class AutoDOMD(RowPolicy):
         else:
             state = "drifting" if memory.drift[i] > SURE else "stationary"
         lams = {v: float(weights[lam == v].sum()) for v in np.unique(lam).tolist()}
-        return Explanation(now, usual, state, by_discount, lams)
+        level = float(memory.weights[i, 1] @ memory.levels[i])
+        return Explanation(now, usual, state, by_discount, lams, level)
 
     def memory_over_time(self, memory: AutoMemory) -> tuple[Ints, list[Floats]]:
         """Rounds and effective memory at them, for each of the n learners (of equal age)."""
