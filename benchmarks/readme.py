@@ -32,21 +32,29 @@ PAGES += ("docs/leaderboard.md", "docs/theory.md", "docs/bob.md")
 
 
 def collect(results: Path) -> None:
-    """Final numbers of every study that was run, and the figure of the comparison."""
+    """Final numbers of every study that was run, and the figure of the comparison. What the folder
+    does not hold stays as it was stored."""
     from driftbandit.lab import Store, finals, fit_orders
     from driftbandit.lab.orders import orders_table
     from driftbandit.lab.summary import curves
 
-    for name in STUDIES:
+    def run(*names: str) -> bool:
+        return all((results / name).exists() for name in names)
+
+    for name in filter(run, STUDIES):
         finals(Store(results / name)).write_csv(RESULTS / f"{name}.csv", float_precision=4)
-    worlds.collect(results)
-    draw_message(results / "paper-figure")
-    shutil.copy(results / "suite-1" / "suite-1.json", RESULTS)
-    orders = orders_table(fit_orders(Store(results / "regret-orders")))
-    (RESULTS / "regret-orders.md").write_text(orders)
-    quarters(curves(Store(results / "paper-figure"), 10_000)).write_csv(
-        RESULTS / "paper-quarters.csv", float_precision=4
-    )
+    if run("paper-figure"):
+        draw_message(results / "paper-figure")
+        quarters(curves(Store(results / "paper-figure"), 10_000)).write_csv(
+            RESULTS / "paper-quarters.csv", float_precision=4
+        )
+    if run("many-worlds", "paper-figure"):
+        worlds.collect(results)
+    if run("suite-1"):
+        shutil.copy(results / "suite-1" / "suite-1.json", RESULTS)
+    if run("regret-orders"):
+        orders = orders_table(fit_orders(Store(results / "regret-orders")))
+        (RESULTS / "regret-orders.md").write_text(orders)
 
 
 def quarters(curves):
