@@ -14,6 +14,7 @@ from driftbandit import (
     BVDGLMUCB,
     DGLUCB,
     DOMD,
+    GLBOMD,
     GLMUCB,
     GLOC,
     MASTER,
@@ -514,3 +515,14 @@ def test_memory_grows_where_it_is_said_to_grow():
         for X, u in zip(arms, luck):
             bandit.update(X[0], float(u < 0.5))
         assert (bandit.memory_bytes > before) == grows == bool(bandit.policy.growing)
+
+
+def test_master_takes_a_base_by_its_name():
+    problem = Problem(dim=2, radius=1.0, horizon=100)
+    named = MASTER.from_theory(problem, base="GLBOMD", scale=0.2, delta=0.02)
+    assert named.base == GLBOMD.from_theory(problem, scale=0.2, delta=0.02)
+    assert MASTER.from_theory(problem, base="GLMUCB") == MASTER.from_theory(problem)
+    with pytest.raises(ValueError, match="name of one"):
+        MASTER.from_theory(problem, base="Bernoulli")
+    with pytest.raises(ValueError, match="set this in the base"):
+        MASTER.from_theory(problem, base=named.base, scale=0.2)

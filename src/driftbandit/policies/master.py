@@ -17,8 +17,8 @@ import numpy as np
 
 from driftbandit import validate
 from driftbandit.policies.base import Floats, Ints, Policy, Scores
-from driftbandit.policies.glm import GLMUCB
 from driftbandit.problem import Problem
+from driftbandit.recipe import Recipe
 from driftbandit.theory import rivals
 
 COINS = 40  # orders that can have a coin: 2^40 rounds are enough
@@ -37,6 +37,16 @@ def _memory_type(fields: tuple[str, ...]) -> Any:
     gap   (n,)     sum of optimistic values less rewards in the block
     """
     return namedtuple("Scales", [*OWN, *(f"base_{name}" for name in fields)])
+
+
+def _kind(name: str) -> Any:
+    """The class of a base by its name."""
+    kind = Recipe.kinds(name).get(name)
+    if kind is None or not issubclass(kind, Policy):
+        raise ValueError(
+            f"base must be a policy or the name of one, such as 'GLMUCB', got {name!r}"
+        )
+    return kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,16 +90,22 @@ class MASTER(Policy):
 
     @classmethod
     def from_theory(cls, problem: Problem, **overrides: Any) -> Any:
-        """Over GLM-UCB tuned by theory; keywords that GLM-UCB knows go to it."""
+        """Over GLM-UCB tuned by theory, or over another base: a policy, or the name of a class that
+        theory then tunes, such as "GLBOMD". Keywords that the base knows go to it."""
         cls._check_problem(problem)
         passed = {k: overrides.pop(k) for k in cls.also_takes if k in overrides}
-        base = overrides.pop("base", None)
-        if base is not None and passed:
-            raise ValueError(f"{', '.join(passed)}: set this in the base that you pass")
-        if base is None:
-            delta = {k: v for k, v in overrides.items() if k == "delta"}
-            base = GLMUCB.from_theory(problem, **({"rule": "master"} | delta | passed))
-        return cls(problem=problem, base=base, **overrides)
+        base = overrides.pop("base", "GLMUCB")
+        if not isinstance(base, str):
+            if passed:
+                raise ValueError(f"{', '.join(passed)}: set this in the base that you pass")
+            return cls(problem=problem, base=base, **overrides)
+        delta = {k: v for k, v in overrides.items() if k == "delta"}
+        radius = {"rule": "master"} if base == "GLMUCB" else {}
+        return cls(
+            problem=problem,
+            base=_kind(base).from_theory(problem, **(radius | delta | passed)),
+            **overrides,
+        )
 
     @property
     def name(self) -> str:
