@@ -28,7 +28,7 @@ MISSING = "(not stored yet)"  # what a table or a sentence says until its study 
 # Ours; the best rival in drift and in flips; the one that needs no knowledge of the world.
 MESSAGE = ("AutoDOMD", "DOMD-GLB", "SCB-WeightUCB", "SW-GLUCB", "MASTER + GLM-UCB")
 PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
-PAGES += ("docs/leaderboard.md", "docs/theory.md", "docs/bob.md")
+PAGES += ("docs/leaderboard.md", "docs/theory.md", "docs/bob.md", "docs/streams.md")
 
 
 def collect(results: Path) -> None:
