@@ -125,7 +125,7 @@ import numpy as np
 from benchmarks.peers.bayesianbandits import LEARNERS
 from benchmarks.peers.learner import Task
 d, count, rounds = map(int, sys.argv[1:])
-task = Task(dim=d, count=count, radius=1.0, norm=1.0, seed=0)
+task = Task(dim=d, count=count, radius=1.0, norm=1.0, seed=0, rounds=rounds)
 learner, rng = LEARNERS["UCB"](task, 0.995, 0.8), np.random.default_rng(0)
 arms = rng.standard_normal((rounds, count, d))
 arms /= np.linalg.norm(arms, axis=-1, keepdims=True)
@@ -147,7 +147,8 @@ def bayesianbandits(d: int, n_arms: int = 30) -> float | None:
     command = [python_of(peer), "-c", PEER, str(d), str(n_arms), "80"]
     env = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=env, capture_output=True, text=True)
-    return float(done.stdout) if done.returncode == 0 else None
+    done.check_returncode()
+    return float(done.stdout)
 
 
 FIRST = """
