@@ -143,7 +143,7 @@ def test_a_history_thins_itself_out(rounds):
         auto.learn(policy.recipe, row, np.ones(1), 1.0, 1.0, None)
         seen.append(0.9 * seen[-1] + 1.0 if seen else 1.0)
         usual += (math.log(seen[-1]) - usual) / min(t, 200)
-    assert row[auto.learners_at(1, 1)[0] - 2] == pytest.approx(usual, rel=1e-9)
+    assert row[auto.usual_at(1)] == pytest.approx(usual, rel=1e-9)
     stride = 2 ** max(0, math.ceil(math.log2(rounds / POINTS)))
     kept = seen[stride - 1 :: stride]
     np.testing.assert_allclose(row[-POINTS:][: len(kept)], kept)

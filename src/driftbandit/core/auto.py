@@ -46,7 +46,7 @@ from driftbandit.core.layout import (
 from driftbandit.core.linalg import dot, inverse
 from driftbandit.core.links import log_likelihood, mean_slope
 from driftbandit.core.projection import project, project_by_solves
-from driftbandit.core.windows import learners, learners_at, pooled
+from driftbandit.core.windows import learners, pooled, usual_at
 
 REFILL = 0.9  # part of a curvature that is left when lambda is refilled
 REFRESH = 256  # rounds after which P is computed anew from H at the latest, against rounding
@@ -75,7 +75,7 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag
     share(q, numbers, lead, row[T])
     pool(q, row, numbers, thetas, Ps, lead, V, u)
     row[T] += 1.0
-    remember(row, learners_at(d, len(thetas))[0] - 2, numbers)
+    remember(row, usual_at(d), numbers)
     return True
 
 
@@ -111,12 +111,18 @@ def judge(q: Floats, g: float, numbers: Floats, thetas: Floats, x: Floats, r: fl
 
 @inlined
 def forgetful(q: Floats, numbers: Floats, t: float) -> float:
-    """Weight of the learners whose memory is shorter than a third of their life."""
+    """Weight of the learners that forget."""
     w = 0.0
     for k in range(numbers.shape[1]):
-        if (1.0 - q[GRID + k]) * t > 3.0:
-            w += numbers[WEIGHT, k] + numbers[WEIGHT + 1, k]
+        if forgets(q, k, t):
+            w += both(numbers, k)
     return w
+
+
+@inlined
+def forgets(q: Floats, k: int, t: float) -> bool:
+    """Whether a learner's memory is shorter than a third of its life."""
+    return (1.0 - q[GRID + k]) * t > 3.0
 
 
 @inlined
@@ -126,16 +132,13 @@ def suspect(q: Floats, row: Floats, numbers: Floats, before: float) -> None:
     Were the world at rest and the others right, exp(drift) would be a fair bet: it exceeds 10 with
     probability 1/10 at most (Ville). What is long past fades.
     """
-    n, t = numbers.shape[1], row[T]
-    at = learners_at(int(q[D]), n)[0] - 1
+    t, at = row[T], usual_at(int(q[D])) + 1
     if before < 1e-12 or before > 1.0 - 1e-12:
         return
-    top, short, long = stronger(numbers, 0), 0.0, 0.0
-    for k in range(n):
-        top = max(top, stronger(numbers, k))
-    for k in range(n):
+    top, short, long = stronger(numbers, leader(numbers)), 0.0, 0.0
+    for k in range(numbers.shape[1]):
         w = math.exp(numbers[WEIGHT, k] - top) + math.exp(numbers[WEIGHT + 1, k] - top)
-        if (1.0 - q[GRID + k]) * t > 3.0:
+        if forgets(q, k, t):
             short += w
         else:
             long += w
@@ -210,10 +213,7 @@ def renew(q: Floats, numbers: Floats, thetas: Floats, Hs: Floats, Ps: Floats, u:
     forgotten it, they start again from the learner that has adapted.
     """
     n, d = thetas.shape
-    lead = 0
-    for k in range(n):
-        if stronger(numbers, k) > stronger(numbers, lead):
-            lead = k
+    lead = leader(numbers)
     for k in range(n):
         behind = stronger(numbers, lead) - stronger(numbers, k)
         if behind > q[LAPSE] and q[GRID + k] > q[GRID + lead]:
@@ -236,6 +236,22 @@ def renew(q: Floats, numbers: Floats, thetas: Floats, Hs: Floats, Ps: Floats, u:
 def stronger(numbers: Floats, k: int) -> float:
     """The (log) weight of a learner's better track."""
     return max(numbers[WEIGHT, k], numbers[WEIGHT + 1, k])
+
+
+@inlined
+def leader(numbers: Floats) -> int:
+    """The learner with the strongest track; the first of equals."""
+    lead = 0
+    for k in range(numbers.shape[1]):
+        if stronger(numbers, k) > stronger(numbers, lead):
+            lead = k
+    return lead
+
+
+@inlined
+def both(numbers: Floats, k: int) -> float:
+    """A learner's weight, both tracks together."""
+    return numbers[WEIGHT, k] + numbers[WEIGHT + 1, k]
 
 
 @inlined
@@ -263,7 +279,7 @@ def weight(q: Floats, numbers: Floats, k: int, lead: int) -> float:
     """Weight of a learner in the pool."""
     if q[MIXTURE] == 0.0:
         return 1.0 * (k == lead)
-    return numbers[WEIGHT, k] + numbers[WEIGHT + 1, k]
+    return both(numbers, k)
 
 
 @inlined
@@ -305,7 +321,7 @@ def remember(row: Floats, usual: int, numbers: Floats) -> None:
     """Note the effective memory: its slow average, and a history that thins itself out."""
     t, now, stride, history = row[T], 0.0, 1.0, row.size - POINTS
     for k in range(numbers.shape[1]):
-        now += (numbers[WEIGHT, k] + numbers[WEIGHT + 1, k]) * numbers[ROUNDS, k]
+        now += both(numbers, k) * numbers[ROUNDS, k]
     while t > POINTS * stride:
         stride *= 2.0
     row[usual] += (math.log(now) - row[usual]) / min(t, 200.0)
@@ -323,8 +339,4 @@ def age(q: Floats, row: Floats, steps: float) -> None:
     V, u = np.empty((d, d)), np.empty(d)
     numbers, thetas, Hs, Ps = learners(row, d, int(q[K]))
     forget(q, numbers, Hs, Ps, steps, -1.0, u)
-    lead = 0
-    for k in range(len(thetas)):
-        if stronger(numbers, k) > stronger(numbers, lead):
-            lead = k
-    pool(q, row, numbers, thetas, Ps, lead, V, u)
+    pool(q, row, numbers, thetas, Ps, leader(numbers), V, u)

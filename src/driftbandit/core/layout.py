@@ -110,6 +110,11 @@ def packed(arrays: dict[str, Any], fields: Fields, n: int) -> Floats:
 WEIGHT, GAIN, STIFFNESS, LEVEL, FIRMNESS, ROUNDS, KEPT, NUMBERS = 0, 2, 4, 6, 7, 8, 9, 10
 
 
+def usual_at(d: int) -> int:
+    """Where a row of AutoDOMD holds `usual`; `drift` follows it."""
+    return THETA + d + d * d
+
+
 def learners_at(d: int, n: int) -> tuple[int, int, int, int]:
     """Where a row of AutoDOMD holds the numbers, thetas, Hs and Ps of its n learners."""
     numbers = THETA + d + d * d + 2  # right after `usual` and `drift`

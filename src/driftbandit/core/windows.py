@@ -46,7 +46,7 @@ def _plain(array: Any, at: int, shape: tuple[int, ...]) -> Any:
 # (array, at, shape) -> the numbers of a contiguous array from this place on, in this shape
 window = _window if COMPILED else _plain
 
-learners_at = inlined(layout.learners_at)
+learners_at, usual_at = inlined(layout.learners_at), inlined(layout.usual_at)
 
 
 @inlined

@@ -133,7 +133,7 @@ class AutoDOMD(RowPolicy):
         discounts, lams = self.discounts, self.regularizations
         assert discounts is not None
         assert lams is not None
-        long = [gamma for gamma in discounts if ALL_PAIRS < _memory(gamma) < math.inf]
+        long = [gamma for gamma in discounts if _is_long(gamma)]
         pairs = [(gamma, lam) for lam in lams for gamma in discounts if gamma not in long]
         pairs += [(gamma, lams[len(lams) // 2]) for gamma in long]
         gamma, lam = np.array(pairs).T
@@ -156,7 +156,7 @@ class AutoDOMD(RowPolicy):
         """
         gamma, lam = self._pairs
         prior = (1.001 - gamma) ** -0.3
-        long = np.array([ALL_PAIRS < _memory(g) < math.inf for g in gamma])
+        long = np.array([_is_long(g) for g in gamma])
         alike = long | (gamma == 1.0) & (lam == lam[-1])
         if long.any():
             prior[alike] = 0.001**-0.3 / alike.sum()
@@ -283,6 +283,11 @@ def _standard(problem: Problem) -> tuple[float, ...]:
 def _memory(gamma: float) -> float:
     """Rounds that a discount keeps in mind."""
     return math.inf if gamma == 1.0 else 1.0 / (1.0 - gamma)
+
+
+def _is_long(gamma: float) -> bool:
+    """Whether it is one of the longest memories, which have one regularization."""
+    return ALL_PAIRS < _memory(gamma) < math.inf
 
 
 def _clean(name: str, values: Any, meaning: str, high: float) -> tuple[float, ...]:
