@@ -191,7 +191,11 @@ class AutoDOMD(RowPolicy):
 
     @property
     def fields(self) -> Fields:
-        return auto_fields(self.problem.dim, self._grid[0].size)
+        assert self.discounts is not None
+        assert self.regularizations is not None
+        long = sum(map(_is_long, self.discounts))  # counted: a file can promise a huge grid
+        learners = (len(self.discounts) - long) * len(self.regularizations) + long
+        return auto_fields(self.problem.dim, learners)
 
     @cached_property
     def fresh(self) -> Floats:
