@@ -38,9 +38,13 @@ class PolicyEntry(Entry):
     """`tuning` is "theory" (from_theory) or "practical" (the plain constructor)."""
 
     tuning: Literal["theory", "practical"] = "theory"
-    only: tuple[str, ...] = ()  # environments in which it is played; empty for all
+    only: tuple[str, ...] = ()  # environments, or bases of them, in which it plays; empty for all
     seeds: int | None = Field(default=None, ge=1)  # fewer than the study's, where it is slow
     tune_on: int = Field(default=0, ge=0)  # as the study's, for this policy alone: a yardstick
+
+    def plays(self, kind: type) -> bool:
+        """Whether it is played in environments of this class."""
+        return not self.only or any(base.__name__ in self.only for base in kind.__mro__)
 
     def build(self, world: Environment, options: Mapping[str, Any]) -> Policy:
         """The policy with these options for an environment."""
@@ -101,7 +105,7 @@ class Study(BaseModel):
     def contests_of(
         self, entry: PolicyEntry, world: Environment
     ) -> Iterator[tuple[str, Policy, dict[str, Any], int]]:
-        if entry.only and type(world).__name__ not in entry.only:
+        if not entry.plays(type(world)):
             return
         seeds = min(self.seeds, entry.seeds or self.seeds)
         for options, varied in entry.variants():
