@@ -66,8 +66,8 @@ class Stream(Environment):
             )
         if self.checksum and not rounds.outcomes(self.window).startswith(self.checksum):
             raise ValueError(
-                f"the outcomes of {self.data} have checksum {rounds.outcomes(self.window)[:8]}, but "
-                f"{self.checksum} is asked for, and results of different data do not mix: use the "
+                f"the outcomes of {self.data} have checksum {rounds.outcomes(self.window)[:8]}, "
+                f"but {self.checksum} is asked for, and results of different data do not mix: use the "
                 "file that docs/streams.md names"
             )
         return rounds
