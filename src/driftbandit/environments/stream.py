@@ -67,8 +67,8 @@ class Stream(Environment):
         if self.checksum and not rounds.outcomes(self.window).startswith(self.checksum):
             raise ValueError(
                 f"the outcomes of {self.data} have checksum {rounds.outcomes(self.window)[:8]}, "
-                f"but {self.checksum} is asked for, and results of different data do not mix: use the "
-                "file that docs/streams.md names"
+                f"but {self.checksum} is asked for, and results of different data do not mix: use "
+                "the file that docs/streams.md names"
             )
         return rounds
 
