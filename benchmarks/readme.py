@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import claims, streams_figure, worlds
+from benchmarks import claims, explain, lockin, rare, streams_figure, worlds
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
@@ -249,6 +249,9 @@ TABLES = {
     "worlds": worlds.worlds_table,
     "together": worlds.together_table,
     "ablation": worlds.ablation_table,
+    "explain": explain.table,
+    "rare": rare.table,
+    "lockin": lockin.table,
     "bob": lambda: grid("bob", regret),
     "reproduce": lambda: grid("paper-figure", regret, cost=True),
     "bench": lambda: figures("bench"),
