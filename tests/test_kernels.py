@@ -12,6 +12,7 @@ from driftbandit import (
     Bandit,
     Bernoulli,
     Binomial,
+    Bounded,
     Family,
     Gaussian,
     Poisson,
@@ -19,7 +20,7 @@ from driftbandit import (
 )
 from driftbandit.core import domd, links, projection
 from driftbandit.core.compiled import COMPILED
-from driftbandit.core.layout import FLOOR, LIMIT, THETA, T
+from driftbandit.core.layout import BASIS, FLOOR, LIMIT, THETA, G, T
 from driftbandit.core.linalg import dot, factor, inverse, inverse_norm, measure
 
 pytestmark = pytest.mark.kernel
@@ -81,11 +82,11 @@ def test_sums_of_products():
 
 
 @pytest.mark.parametrize(("d", "large"), [(3, None), (33, 1)])
-def test_a_norm_from_any_place_on(d, large):
+def test_a_norm(d, large):
     rng = np.random.default_rng(2)
     A, F, x = naive_spd(rng, d), np.empty((d, d)), rng.standard_normal(d)
     factor(A, F, large)
-    found = inverse_norm(F, np.array([9.0, 8.0, *x, 7.0]), 2, np.empty(d), large)
+    found = inverse_norm(F, x, np.empty(d), large)
     assert found == pytest.approx(math.sqrt(x @ np.linalg.solve(A, x)))
 
 
@@ -419,3 +420,45 @@ def test_learning_is_the_naive_twin_also_on_the_border_of_the_ball(d):
         np.testing.assert_allclose(bandit.theta, twin.estimate(), atol=1e-8)
     np.testing.assert_allclose(bandit.curvature, twin.curvature(), rtol=1e-9, atol=1e-12)
     assert np.linalg.norm(bandit.theta) == pytest.approx(0.2)
+
+
+def test_a_dispersion_is_learnt_as_a_ratio_of_sums():
+    naive.check_dispersion(DOMD(problem=Problem(dim=2, family=Bounded())), domd.learn)
+
+
+@dataclass(frozen=True)
+class Open(Gaussian):
+    """A variance that is learnt, from the largest down."""
+
+    learns_g = True
+
+
+@pytest.mark.parametrize("g", [0.2, 30.0])
+def test_a_learnt_dispersion_has_limits(g):
+    policy = DOMD(problem=Problem(dim=1, family=Open(variance=g, bound=100.0)))
+    row, x = policy.fresh.copy(), np.ones(1)
+    for _ in range(20_000):
+        domd.learn(policy.recipe, row, x, 0.5, 1.0, None)
+    assert row[G] == pytest.approx(1e-3 * g)
+    for t in range(500):
+        domd.learn(policy.recipe, row, x, 100.0 * (-1) ** t, 1.0, None)
+    assert row[G] == g
+
+
+def test_a_learnt_dispersion_follows():
+    policy = DOMD(problem=Problem(dim=1, family=Bounded()))
+    row, x = policy.fresh.copy(), np.ones(1)
+    for _ in range(3000):
+        domd.learn(policy.recipe, row, x, 0.5, 1.0, None)
+    assert row[BASIS] == pytest.approx(250.25)
+    for t in range(3000):
+        domd.learn(policy.recipe, row, x, float(t % 2), 1.0, None)
+    assert 0.9 < row[G] <= 1.0
+
+
+def test_a_known_dispersion_stays():
+    policy = DOMD(problem=Problem(dim=1, family=Gaussian(variance=0.3)))
+    row = policy.fresh.copy()
+    for _ in range(20):
+        domd.learn(policy.recipe, row, np.ones(1), 2.0, 1.0, None)
+    assert row[G] == 0.3
