@@ -215,6 +215,16 @@ def test_a_file_that_bends_the_rules_is_refused(tmp_path, text, message):
         suites.contenders([str(tmp_path / "mine.toml")])
 
 
+def test_theory_in_a_stream_is_told_what_to_do():
+    entry = {"type": "DOMD", "half_life": 50.0}
+    with pytest.raises(
+        ValueError, match=r'needs radius.*weather, time tells.*only = \["Simulated"'
+    ):
+        suites.read_suite("suite-2").study([entry], [])
+    for more in ({"tuning": "practical"}, {"only": ["Simulated"]}):
+        assert suites.read_suite("suite-2").study([entry | more], [])
+
+
 def test_options_of_every_kind_survive_as_toml():
     entry = {
         "type": "MASTER",

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from driftbandit.environments import Environment
+from driftbandit.environments import Environment, Simulated
 from driftbandit.lab.labels import labelled, nearest
 from driftbandit.policies import Policy
 from driftbandit.recipe import Recipe
@@ -50,9 +50,15 @@ class PolicyEntry(Entry):
         """The policy with these options for an environment."""
         kind: Any = kind_of(self.type, Policy)
         arguments = {key: _revived(value) for key, value in options.items()}
-        if self.tuning == "theory":
+        if self.tuning == "practical":
+            return kind(problem=world.problem, **arguments)
+        try:
             return kind.from_theory(world.problem, **arguments)
-        return kind(problem=world.problem, **arguments)
+        except ValueError as error:
+            if isinstance(world, Simulated):
+                raise
+            remedy = 'tuning = "practical" asks for nothing, only = ["Simulated"] avoids streams'
+            raise ValueError(f"{error}; {world.name} tells nothing of it: {remedy}") from None
 
 
 class Study(BaseModel):
