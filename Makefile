@@ -4,7 +4,8 @@ BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-rivals bench-runtime \
-  bench-worlds bench-lab bench-peers bench-streams bench-guard bench-proof mutants docs dist clean
+  bench-worlds bench-lab bench-peers bench-streams bench-suite bench-explain bench-rare \
+  bench-lockin bench-guard bench-proof mutants docs dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -56,6 +57,19 @@ bench-peers: $(VENV)/.test   ## next to what people use today, each in an enviro
 
 bench-streams: $(VENV)/.test   ## real data: everybody tuned on the window before, fills docs/streams.md
 	$(BIN)/python -m benchmarks.streams
+
+bench-explain: $(VENV)/.test   ## whether explain tells the truth; needs the data of docs/streams.md
+	$(BIN)/python -m benchmarks.explain --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-rare: $(VENV)/.test   ## rare clicks: AutoDOMD against the best fixed setting of each world
+	$(BIN)/python -m benchmarks.rare --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-lockin: $(VENV)/.test   ## how many long runs stay with a worse arm
+	$(BIN)/python -m benchmarks.lockin --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-suite: $(VENV)/.test   ## suite-2, worlds and real streams, with everybody; needs the data of docs/streams.md
+	$(BIN)/driftbandit suite all --suite suite-2
+	$(BIN)/python -m benchmarks.readme results
 
 bench-guard: $(VENV)/.test   ## fails when a speed ratio slips by more than 20 %
 	$(BIN)/python -m benchmarks.guard
