@@ -29,7 +29,7 @@ def test_a_declared_reward_earns_nearly_what_ideal_treatment_does(trials, name, 
 
 
 def test_rewards_taught_as_they_come_teach_wrong_rates(trials):
-    trial = trials.clicks(0.1, 0.4, wait="10min", comes=300.0, rounds=4000)
+    trial = trials.clicks(0.1, 0.4, wait="10min", comes=300.0, rounds=5000)
     mine, naive = (
         np.mean([trials.earned(trial, seed, how)[0] for seed in range(2)])
         for how in ("declared", "as it comes")
