@@ -1,0 +1,1 @@
+"""The loop: raw events in, decisions with known probabilities out, rewards that come late."""
