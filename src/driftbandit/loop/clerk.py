@@ -1,0 +1,231 @@
+"""The clerk: the one thread that puts events in order.
+
+Callers hand in tickets and wait. The clerk gives them the next `seq`, enters them into the book,
+stores all that have come meanwhile in one transaction, and then lets their callers go on. So an
+event is acknowledged when it is on the disk, one wait for the disk serves many callers, and the
+learner is taught nothing that could be lost.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from driftbandit.loop.book import Book, Lesson
+from driftbandit.loop.events import SILENT, Event, LedgerError, write
+from driftbandit.loop.ledger import Ledger
+
+AHEAD = 300.0  # seconds that a decision may be ahead of the clock
+PAUSE = 0.1  # seconds between two advances
+GROUP = 500  # tickets in one transaction
+EVERY = 10_000  # lessons from one checkpoint to the next
+
+
+class Mark(NamedTuple):
+    """Here the learner can be stored: it will have learnt all events up to `seq`."""
+
+    seq: int
+    since: int  # where to read on to know what is open
+    w: float
+    latest: float
+    counts: dict[str, int]
+
+
+Change = Lesson | Event | Mark
+
+
+@dataclass(slots=True)
+class Ticket:
+    """An event to be; `data` is JSON text, or a mapping to which the clerk adds."""
+
+    kind: str
+    at: float | None = None
+    id: str | None = None
+    key: str | None = None
+    data: Any = "{}"
+    fresh: bool = False  # whether the id was made for it, so that nobody else has it
+    state: bytes | None = None  # of a checkpoint
+    event: Event | None = None
+    word: str = ""
+    known: int | None = None  # seq of the decision that has this id already
+    error: Exception | None = None
+    gate: Any = field(default_factory=threading.Lock)
+
+    def done(self) -> None:
+        """Let the caller go on, if one waits."""
+        if self.gate.locked():
+            self.gate.release()
+
+
+class Clerk:
+    """`now` is the clock; without one, events are. With `auto` windows close by themselves."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        book: Book,
+        hand: Callable[[list[Change]], None],
+        now: Callable[[], float] | None,
+        auto: bool,
+    ) -> None:
+        self.ledger, self.book, self._hand, self._now, self._auto = ledger, book, hand, now, auto
+        self.error: Exception | None = None
+        self._tickets: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
+        self._process, self._closed, self._advanced = os.getpid(), False, 0.0
+        self._lessons = 0  # since the latest mark
+        self._ids: dict[str, int] = {}  # decisions of this group
+        self._thread = threading.Thread(target=self._run, name="driftbandit clerk", daemon=True)
+        self._thread.start()
+
+    @property
+    def clock(self) -> float:
+        """What time it is; it never goes back."""
+        return self.book.latest if self._now is None else max(self._now(), self.book.w)
+
+    @property
+    def due(self) -> bool:
+        """Whether an advance would close something."""
+        return self.book.due <= self.clock
+
+    def submit(self, ticket: Ticket) -> Ticket:
+        """Wait until an event is stored; raises what is wrong with it."""
+        self.check()
+        ticket.gate.acquire()
+        self._tickets.put(ticket)
+        while not ticket.gate.acquire(timeout=1.0):
+            if not self._thread.is_alive():
+                self.check()
+                raise LedgerError("the loop was closed meanwhile: open it again")
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket
+
+    def check(self) -> None:
+        """Raise if nothing can be stored any more."""
+        if os.getpid() != self._process:
+            raise LedgerError(
+                f"this loop was opened in process {self._process} and is of no use after a fork: "
+                "open loops after the fork only"
+            )
+        if self._closed:
+            raise LedgerError("this loop is closed: open it again")
+        if self.error is not None:
+            raise LedgerError(f"this loop has stopped: {self.error}") from self.error
+
+    def close(self) -> None:
+        """Store what has been handed in, and stop."""
+        self._closed = True
+        if os.getpid() == self._process:
+            self._tickets.put(None)
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            group, ended = self._take()
+            try:
+                self._store(group)
+            except Exception as error:
+                self.error = error
+                self._refuse(group)
+            if ended:
+                return
+
+    def _take(self) -> tuple[list[Ticket], bool]:
+        """All tickets that wait, and an advance of its own if it is time."""
+        group: list[Ticket | None] = []
+        with suppress(queue.Empty):
+            group.append(self._tickets.get(timeout=self._patience))
+            while len(group) < GROUP:
+                group.append(self._tickets.get_nowait())
+        if self._auto and self.due and time.monotonic() - self._advanced >= PAUSE:
+            group.append(Ticket("advance"))
+        return [ticket for ticket in group if ticket], None in group
+
+    @property
+    def _patience(self) -> float | None:
+        return min(1.0, max(PAUSE, self.book.due - self.clock)) if self._auto else None
+
+    def _store(self, group: list[Ticket]) -> None:
+        if self.error is not None:
+            raise self.error
+        changes: list[Change] = []
+        for ticket in group:
+            try:
+                changes += self._enter(ticket)
+            except ValueError as error:
+                ticket.error = error
+        events = [ticket.event for ticket in group if ticket.event]
+        states = [(t.event.seq, t.state) for t in group if t.event and t.state is not None]
+        self.ledger.append(events, states)
+        self._ids.clear()
+        self._hand(changes)
+        for ticket in group:
+            ticket.done()
+
+    def _refuse(self, group: list[Ticket]) -> None:
+        """Nothing of this group was stored, and nothing will be: the book is ahead of the ledger."""
+        for ticket in group:
+            ticket.error = self.error
+            ticket.done()
+
+    def _enter(self, ticket: Ticket) -> list[Change]:
+        """Give a ticket its place in the order, unless it is refused."""
+        at, data = self.clock if ticket.at is None else ticket.at, ticket.data
+        if ticket.kind in SILENT:
+            at = max(at, 0.0)
+        elif at == -math.inf:
+            raise ValueError("with clock='events' the first event says when it was: pass at=...")
+        if ticket.kind == "decide":
+            if not ticket.fresh and (known := self._seq(str(ticket.id))):
+                ticket.known = known
+                return []
+            self._check_time(at)
+            self._ids[str(ticket.id)] = self.book.seq + 1
+        elif ticket.kind == "advance":
+            at, self._advanced = max(self.book.w, at), time.monotonic()
+        elif ticket.id is not None:
+            data = {**data, "of": self._seq(ticket.id)}
+        text = data if isinstance(data, str) else write(data)
+        event = Event(self.book.seq + 1, ticket.kind, at, ticket.id, ticket.key, text)
+        ticket.word, changes = self.book.apply(event)
+        ticket.event = event
+        return [*changes, *self._marks(len(changes))]
+
+    def _seq(self, id: str) -> int | None:
+        """The seq of the decision with this id."""
+        if id in self.book.open:
+            return self.book.open[id].seq
+        if id in self._ids:
+            return self._ids[id]
+        found = self.ledger.find(id)
+        return found.seq if found else None
+
+    def _check_time(self, at: float) -> None:
+        if self.book.wait > 0.0 and self.book.closes(at) <= self.book.w:
+            raise ValueError(
+                f"at={at:.0f} is too long ago: its window closed before {self.book.w:.0f}; decide "
+                "in order of time, or with clock='events' for a past that is filled in"
+            )
+        if self._now is not None and at > self.clock + AHEAD:
+            raise ValueError(
+                f"at={at:.0f} is {at - self.clock:.0f} seconds ahead of the clock: seconds since "
+                "the epoch, or a datetime with a time zone, at most five minutes ahead"
+            )
+
+    def _marks(self, lessons: int) -> list[Mark]:
+        self._lessons += lessons
+        if self._lessons < EVERY:
+            return []
+        self._lessons = 0
+        return [self.mark()]
+
+    def mark(self) -> Mark:
+        book = self.book
+        return Mark(book.seq, book.since, book.w, book.latest, dict(book.counts))
