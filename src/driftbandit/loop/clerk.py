@@ -52,6 +52,7 @@ class Ticket:
     data: Any = "{}"
     fresh: bool = False  # whether the id was made for it, so that nobody else has it
     state: bytes | None = None  # of a checkpoint
+    work: Callable[[], None] | None = None  # instead of an event: what no event may interrupt
     event: Event | None = None
     word: str = ""
     known: int | None = None  # seq of the decision that has this id already
@@ -78,8 +79,9 @@ class Clerk:
         self.ledger, self.book, self._hand, self._now, self._auto = ledger, book, hand, now, auto
         self.error: Exception | None = None
         self._tickets: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
-        self._process, self._closed, self._advanced = os.getpid(), False, 0.0
+        self.process, self._closed, self._advanced = os.getpid(), False, 0.0
         self._lessons = 0  # since the latest mark
+        self._stale = 0  # events before this seq are to be deleted, a few at a time
         self._ids: dict[str, int] = {}  # decisions of this group
         self._thread = threading.Thread(target=self._run, name="driftbandit clerk", daemon=True)
         self._thread.start()
@@ -107,11 +109,15 @@ class Clerk:
             raise ticket.error
         return ticket
 
+    def put(self, ticket: Ticket) -> None:
+        """Hand a ticket in without waiting."""
+        self._tickets.put(ticket)
+
     def check(self) -> None:
         """Raise if nothing can be stored any more."""
-        if os.getpid() != self._process:
+        if os.getpid() != self.process:
             raise LedgerError(
-                f"this loop was opened in process {self._process} and is of no use after a fork: "
+                f"this loop was opened in process {self.process} and is of no use after a fork: "
                 "open loops after the fork only"
             )
         if self._closed:
@@ -122,7 +128,7 @@ class Clerk:
     def close(self) -> None:
         """Store what has been handed in, and stop."""
         self._closed = True
-        if os.getpid() == self._process:
+        if os.getpid() == self.process:
             self._tickets.put(None)
             self._thread.join()
 
@@ -158,7 +164,7 @@ class Clerk:
         changes: list[Change] = []
         for ticket in group:
             try:
-                changes += self._enter(ticket)
+                changes += self._enter(ticket) if ticket.work is None else []
             except ValueError as error:
                 ticket.error = error
         events = [ticket.event for ticket in group if ticket.event]
@@ -166,14 +172,31 @@ class Clerk:
         self.ledger.append(events, states)
         self._ids.clear()
         self._hand(changes)
-        for ticket in group:
+        for ticket in sorted(group, key=lambda ticket: ticket.work is not None):
+            if ticket.work is not None:
+                ticket.work()
             ticket.done()
+        if states:
+            self._trim()
+        if self._stale:
+            self._stale = self.ledger.sweep(self._stale)
+
+    def _trim(self) -> None:
+        """Let go what is older than `keep`."""
+        if self.book.keep is None:
+            return
+        then = self.clock - self.book.keep
+        old = [each for each in self.ledger.checkpoints() if each.at <= then]
+        if old and old[-1].seq > self.ledger.base:
+            self.ledger.rest_on(old[-1].seq)
+            self._stale = old[-1].read()["mark"][1]
 
     def _refuse(self, group: list[Ticket]) -> None:
         """Nothing of this group was stored, and nothing will be: the book is ahead of the ledger."""
         for ticket in group:
-            ticket.error = self.error
-            ticket.done()
+            if ticket.gate.locked():
+                ticket.error = self.error
+                ticket.done()
 
     def _enter(self, ticket: Ticket) -> list[Change]:
         """Give a ticket its place in the order, unless it is refused."""

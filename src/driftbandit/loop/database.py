@@ -86,10 +86,11 @@ class Database:
         with self.told(), self._turn:
             return self._reader.execute(query, values).fetchall()
 
-    def do(self, statement: str, values: Sequence[Any] = ()) -> None:
-        """Run one statement; outside a transaction it has reached the disk when this returns."""
+    def do(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Run one statement, which says how many rows it changed. Outside a transaction it has
+        reached the disk when this returns."""
         with self.told():
-            self._writer.execute(statement, values)
+            return self._writer.execute(statement, values).rowcount
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

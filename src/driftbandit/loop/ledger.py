@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from driftbandit.loop.database import Database
 from driftbandit.loop.events import FOREVER, Event, LedgerError
@@ -15,6 +16,7 @@ from driftbandit.loop.lock import Lock
 
 MOST = 100  # rows in one statement
 CHUNK = 2000  # events read at once
+SWEEP = 200  # events deleted at once
 COLUMNS = "seq, kind, at, id, key, data"
 LIGHT = "seq, kind, at, id, key, CASE kind WHEN 'decide' THEN '{}' ELSE data END"
 LASTING = ",".join(f"'{kind}'" for kind in FOREVER)
@@ -122,18 +124,22 @@ class Ledger:
             self._rest_on(states[-1][0])
         self._base.do("PRAGMA wal_checkpoint(TRUNCATE)")  # nor is it left in the write-ahead log
 
-    def drop(self, before: int, base: int) -> None:
-        """Delete events before a seq, except declarations; replays start from the checkpoint
-        `base` from now on."""
+    def rest_on(self, base: int) -> None:
+        """Replays start from this checkpoint from now on; older ones go."""
         with self._base.transaction():
-            where = f"WHERE loop = ? AND seq < ? AND kind NOT IN ({LASTING})"
-            self._base.do(f"DELETE FROM event {where}", (self._loop, before))
             self._rest_on(base)
 
     def _rest_on(self, base: int) -> None:
         self._base.do("DELETE FROM checkpoint WHERE loop = ? AND seq < ?", (self._loop, base))
         self._base.do("UPDATE loop SET base = ? WHERE id = ?", (base, self._loop))
         self.base = base
+
+    def sweep(self, before: int) -> int:
+        """Delete some events before a seq, except declarations; 0 once none is left."""
+        where = f"WHERE loop = ? AND seq < ? AND kind NOT IN ({LASTING}) LIMIT {SWEEP}"
+        found = f"SELECT place FROM event {where}"
+        n = self._base.do(f"DELETE FROM event WHERE place IN ({found})", (self._loop, before))
+        return before if n else 0
 
     def close(self) -> None:
         self._base.close()
@@ -143,7 +149,7 @@ class Ledger:
     def _events(self, where: str, *values: object) -> list[Event]:
         return [Event(*row) for row in self._ask(f"SELECT {COLUMNS} FROM event {where}", *values)]
 
-    def _ask(self, query: str, *values: object) -> list[tuple[object, ...]]:
+    def _ask(self, query: str, *values: object) -> list[Any]:
         return self._base.ask(query, (self._loop, *values))
 
 
