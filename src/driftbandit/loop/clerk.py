@@ -25,6 +25,7 @@ from driftbandit.loop.ledger import Ledger
 AHEAD = 300.0  # seconds that a decision may be ahead of the clock
 PAUSE = 0.1  # seconds between two advances
 GROUP = 500  # tickets in one transaction
+MOST_LINGER = 0.002  # seconds to wait for callers who were served just now: they come together
 EVERY = 10_000  # lessons from one checkpoint to the next
 
 
@@ -80,6 +81,7 @@ class Clerk:
         self.error: Exception | None = None
         self._tickets: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
         self.process, self._closed, self._advanced = os.getpid(), False, 0.0
+        self._expected, self._linger = 1, 0.0  # callers who may come at once; how long to wait
         self._lessons = 0  # since the latest mark
         self._stale = 0  # events before this seq are to be deleted, a few at a time
         self._ids: dict[str, int] = {}  # decisions of this group
@@ -148,8 +150,10 @@ class Clerk:
         group: list[Ticket | None] = []
         with suppress(queue.Empty):
             group.append(self._tickets.get(timeout=self._patience))
+            until = time.monotonic() + self._linger
             while len(group) < GROUP:
-                group.append(self._tickets.get_nowait())
+                left = until - time.monotonic() if len(group) < self._expected else 0.0
+                group.append(self._tickets.get(left > 0.0, max(left, 0.0)))
         if self._auto and self.due and time.monotonic() - self._advanced >= PAUSE:
             group.append(Ticket("advance"))
         return [ticket for ticket in group if ticket], None in group
@@ -169,7 +173,10 @@ class Clerk:
                 ticket.error = error
         events = [ticket.event for ticket in group if ticket.event]
         states = [(t.event.seq, t.state) for t in group if t.event and t.state is not None]
+        begun = time.monotonic()
         self.ledger.append(events, states)
+        self._linger = min(MOST_LINGER, 0.5 * (time.monotonic() - begun))
+        self._expected = len(group) + self._tickets.qsize()
         self._ids.clear()
         self._hand(changes)
         for ticket in sorted(group, key=lambda ticket: ticket.work is not None):
@@ -192,7 +199,7 @@ class Clerk:
             self._stale = old[-1].read()["mark"][1]
 
     def _refuse(self, group: list[Ticket]) -> None:
-        """Nothing of this group was stored, and nothing will be: the book is ahead of the ledger."""
+        """Nothing of this group is stored, and nothing will be: the book is ahead of it."""
         for ticket in group:
             if ticket.gate.locked():
                 ticket.error = self.error

@@ -1,4 +1,4 @@
-"""An SQLite file of ledgers: tables, numbered migrations, one connection to write and one to read."""
+"""An SQLite file of ledgers: its tables, and connections to write and to read."""
 
 from __future__ import annotations
 
@@ -57,15 +57,16 @@ class Database:
             where, timeout=30.0, isolation_level=None, check_same_thread=False, uri=not write
         )
         base.execute("PRAGMA synchronous = FULL")
+        base.execute("PRAGMA wal_autocheckpoint = 4000")  # pages: seconds, not moments, apart
         base.execute("PRAGMA secure_delete = ON")  # what is erased leaves the file
         return base
 
     def _migrate(self, write: bool) -> None:
         """Bring the tables up to date, one numbered step after the other."""
         base = self._writer
-        if self._number("application_id") != APPLICATION:
-            if not write or base.execute("SELECT 1 FROM sqlite_master").fetchone():
-                raise LedgerError(f"{self.path!r} holds no loops: name another file")
+        empty = base.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+        if self._number("application_id") != APPLICATION and not (write and empty):
+            raise LedgerError(f"{self.path!r} holds no loops: name another file")
         if self._number("user_version") > len(MIGRATIONS):
             raise LedgerError(f"{self.path!r} was written by a newer version: upgrade driftbandit")
         if not write or self._number("user_version") == len(MIGRATIONS):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
@@ -86,7 +86,7 @@ class Declaration(Recipe):
 class Settings(Recipe):
     """How decisions are made: each change is an event."""
 
-    rule: Rule = Floor(0.0)
+    rule: Rule = field(default_factory=Floor)
     mode: str = "live"
     holdout: float = 0.0
 

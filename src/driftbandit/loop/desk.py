@@ -1,4 +1,4 @@
-"""The desk behind a loop: clerk, teacher and learner of one ledger, started and stopped together."""
+"""The desk behind a loop: clerk, teacher and learner, started and stopped together."""
 
 from __future__ import annotations
 

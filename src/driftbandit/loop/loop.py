@@ -147,7 +147,7 @@ class Loop:
         self._desk.submit(Ticket("advance", None if at is None else moment(at, 0.0)))
 
     def settle(self, timeout: float | None = None) -> bool:
-        """Wait until all that is due is taught; False if that takes longer than `timeout` seconds."""
+        """Wait until all that is due is taught; False if it takes longer than `timeout` seconds."""
         return self._desk.settle(timeout)
 
     def grow(

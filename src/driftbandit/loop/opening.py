@@ -47,8 +47,8 @@ def _compare(declaration: Declaration, name: str, value: Any, ledger: Ledger) ->
     if getattr(replace(declaration, **{name: value}), name) != getattr(declaration, name):
         remedy = "use loop.grow(...), or" if name == "features" else "use"
         raise ValueError(
-            f"loop {ledger.name!r} was declared with another {name}: leave it out to go on, {remedy} "
-            "another name for a new loop"
+            f"loop {ledger.name!r} was declared with another {name}: leave it out to go on, "
+            f"{remedy} another name for a new loop"
         )
 
 
