@@ -15,6 +15,7 @@ import heapq
 import math
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 from driftbandit.loop.events import SILENT, Event
@@ -64,6 +65,7 @@ class Book:
         self.open: dict[str, Open] = {}
         self.held: dict[str, Held] = {}
         self.counts: Counter[str] = Counter()
+        self._early: dict[str, int] = {}  # open decisions whose reward came first, and its seq
         self._due: list[tuple[float, int, str]] = []  # a heap; what is gone stays until its turn
 
     @property
@@ -74,9 +76,9 @@ class Book:
     @property
     def since(self) -> int:
         """Events before this one can be forgotten: nothing that they opened is open."""
-        decision, held = next(iter(self.open.values()), None), next(iter(self.held.values()), None)
-        first = decision.seq if decision else self.seq + 1
-        return min(first, held.first) if held else first
+        first = [open.seq for open in islice(self.open.values(), 1)]
+        first += [held.first for held in islice(self.held.values(), 1)]
+        return min([*first, *self._early.values()], default=self.seq + 1)
 
     def closes(self, at: float) -> float:
         """When the window of a decision closes, if no reward closes it before."""
@@ -101,6 +103,7 @@ class Book:
             return Outcome("cancelled", [])
         if held:
             self._took(held.rewards)
+            self._early[id] = held.first
         self.open[id] = Open(event.seq, event.at, held.value if held else None)
         self._expect(self.closes(event.at), event.seq, id)
         return Outcome("", [])
@@ -122,14 +125,15 @@ class Book:
         if found is None:
             return Outcome("late", []) if data["of"] else self._hold(event, id, value)
         if self.wait == 0.0:
-            del self.open[id]
+            self.close(id)
             return Outcome("counted", [Lesson(event.seq, found.seq, found.at, value)])
         word = "counted" if found.value is None else "corrected"
         found.value = value
         return Outcome(word, [])
 
     def _cancel(self, event: Event) -> Outcome:
-        if self.open.pop(str(event.id), None):
+        if str(event.id) in self.open:
+            self.close(str(event.id))
             return Outcome("cancelled", [])
         if event.read()["of"]:
             return Outcome("late", [])
@@ -152,12 +156,17 @@ class Book:
             _, seq, id = heapq.heappop(self._due)
             found, held = self.open.get(id), self.held.get(id)
             if found and found.seq == seq:
-                del self.open[id]
+                self.close(id)
                 changes += self._closed(found, event.seq)
             elif held and held.seq == seq:
                 del self.held[id]
                 self.counts["expired"] += 1
         return Outcome("", changes)
+
+    def close(self, id: str) -> None:
+        """A decision is open no longer."""
+        del self.open[id]
+        self._early.pop(id, None)
 
     def _closed(self, found: Open, event: int) -> list[Lesson]:
         """What a decision teaches whose time is over."""

@@ -12,6 +12,7 @@ from typing import Any
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.lock import remember
 
+SYNCHRONOUS = "FULL"  # what is stored survives a power cut
 APPLICATION = 0x64726966  # "drif": whose file it is
 MIGRATIONS = (  # the file's user_version says how many it has had
     """
@@ -56,7 +57,7 @@ class Database:
         base = sqlite3.connect(
             where, timeout=30.0, isolation_level=None, check_same_thread=False, uri=not write
         )
-        base.execute("PRAGMA synchronous = FULL")
+        base.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
         base.execute("PRAGMA wal_autocheckpoint = 4000")  # pages: seconds, not moments, apart
         base.execute("PRAGMA secure_delete = ON")  # what is erased leaves the file
         return base

@@ -36,7 +36,7 @@ def erase(clerk: Clerk, teacher: Teacher, past: Past, key: str, relearn: bool) -
 def _close(book: Book, seqs: frozenset[int]) -> None:
     """Decisions that are blank teach nothing."""
     for id in [id for id, found in book.open.items() if found.seq in seqs]:
-        del book.open[id]
+        book.close(id)
 
 
 def _relearn(ledger: Ledger, past: Past, learner: Learner, gone: frozenset[int]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from driftbandit.loop.declaration import Declaration, Settings
 from driftbandit.loop.events import Event, write
@@ -22,8 +22,8 @@ def declared(ledger: Ledger, given: Mapping[str, Any]) -> Past:
     changed = {name: value for name, value in given.items() if value is not None}
     declaration = found.declaration
     for field in fields(declaration):
-        if field.name in changed:
-            _compare(declaration, field.name, changed[field.name], ledger)
+        if field.name in changed and not _same(found, field.name, changed[field.name]):
+            _refuse(ledger, field.name)
     return found
 
 
@@ -42,14 +42,22 @@ def _declare(ledger: Ledger, given: Mapping[str, Any]) -> Past:
     return made
 
 
-def _compare(declaration: Declaration, name: str, value: Any, ledger: Ledger) -> None:
-    """What was declared stays; a value that means the same is welcome."""
-    if getattr(replace(declaration, **{name: value}), name) != getattr(declaration, name):
-        remedy = "use loop.grow(...), or" if name == "features" else "use"
-        raise ValueError(
-            f"loop {ledger.name!r} was declared with another {name}: leave it out to go on, "
-            f"{remedy} another name for a new loop"
-        )
+def _same(found: Past, name: str, value: Any) -> bool:
+    """Whether a value means what was declared; features may be given as they are now."""
+    if name == "features":
+        return value in [version.features for version in found.versions.values()]
+    declaration = found.declaration
+    if name == "reward":
+        return bool(value == declaration.reward)
+    return bool(getattr(replace(declaration, **{name: value}), name) == getattr(declaration, name))
+
+
+def _refuse(ledger: Ledger, name: str) -> NoReturn:
+    remedy = "use loop.grow(...), or" if name == "features" else "use"
+    raise ValueError(
+        f"loop {ledger.name!r} was declared with another {name}: leave it out to go on, "
+        f"{remedy} another name for a new loop"
+    )
 
 
 def settings(before: Settings, given: Mapping[str, Any]) -> Settings:
