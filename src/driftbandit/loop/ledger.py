@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from driftbandit.loop.database import Database
+from driftbandit.loop.database import MEMORY, Database
 from driftbandit.loop.events import FOREVER, Event, LedgerError
 from driftbandit.loop.lock import Lock
 
@@ -29,7 +29,7 @@ class Ledger:
 
     def __init__(self, path: str | os.PathLike[str], name: str, *, write: bool = True) -> None:
         self.path, self.name = os.fspath(path), name
-        self._lock = Lock(self.path, name) if write else None
+        self._lock = Lock(self.path, name) if write and self.path != MEMORY else None
         try:
             self._base = Database(self.path, write=write)
             if write:

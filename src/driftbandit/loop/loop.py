@@ -42,7 +42,9 @@ class Loop:
     | `half_life` | forget in time: "7d" for DOMD, "auto" for AutoDOMD; in rounds if None |
     | `keep` | how long events are kept, such as "90d"; for ever if None |
     | `clock` | "wall", or "events": time is the largest `at` so far, for a past that is filled in |
-    | `teaching` | "background", or "caller": calls teach what is due themselves |
+    | `teaching` | "background", or "caller": a call returns when what is due is taught |
+
+    The path ":memory:" is a ledger that nobody keeps, for tests and simulations.
     """
 
     def __init__(
@@ -72,7 +74,11 @@ class Loop:
         except BaseException:
             self._ledger.close()
             raise
-        self._settings = self._desk.set(chosen)
+        try:
+            self._settings = self._desk.set(chosen)
+        except BaseException:
+            self.close()
+            raise
 
     def set(
         self,

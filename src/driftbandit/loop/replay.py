@@ -91,9 +91,11 @@ def replay(
 def latest(ledger: Ledger, past: Past, stop: int | None = None) -> State:
     """The same from the newest checkpoint that is whole and not beyond `stop`."""
     for start in reversed(ledger.checkpoints()):
-        about = start.read()["learner"]
+        about, mark = start.read()["learner"], start.read()["mark"]
         if stop is not None and about["lessons"] > stop:
             continue
+        if mark[0] < ledger.base != start.seq:
+            continue  # it was under way when the base was stored, and knows what is gone
         try:
             state = replay(ledger, past, start, stop)
         except LedgerError as error:
