@@ -152,6 +152,7 @@ def test_rewards_that_are_late_held_or_wrong(tmp_path):
         assert loop.reward("mine", 1, at=0.0) == "held"
         decision = loop.decide({}, ARMS, id="mine", at=1.0)
         assert loop.reward(decision.id, 0.5) == "corrected"
+        assert loop.reward(decision.id, math.inf) == "corrected"
         assert loop.reward(decision.id, 7) == "corrected"  # clipped
         loop.advance(101.0)
         row = loop.log().row(0, named=True)
@@ -159,7 +160,7 @@ def test_rewards_that_are_late_held_or_wrong(tmp_path):
         assert loop.reward(decision.id, 0) == "late"
         assert loop.cancel(decision.id) == "late"
         assert loop.log().row(0, named=True)["late"] == 1
-        assert loop.counts["clipped"] == 1
+        assert loop.counts["clipped"] == 2
         for bad in ("1", None, math.nan, [1], 1j):
             with pytest.raises(ValueError, match=r"reward|value|number"):
                 loop.reward(decision.id, bad)

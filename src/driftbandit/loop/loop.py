@@ -130,7 +130,8 @@ class Loop:
         cancelled), "held" (no such decision yet), or "unknown" where nothing is held.
         """
         _, clipped = self.declaration.reward.inside(value)
-        return self._say("reward", id, {"value": float(value), "clipped": clipped}, at)
+        raw = min(max(float(value), -validate.LARGEST), validate.LARGEST)  # JSON has no infinity
+        return self._say("reward", id, {"value": raw, "clipped": clipped}, at)
 
     def cancel(self, id: str, *, at: Any = None) -> str:
         """Say that a decision was never shown: it teaches nothing. Returns "cancelled", or as
