@@ -224,7 +224,7 @@ def test_plain_values():
 
 
 def said(book, kind, at=0.0, id=None, **data):
-    data.setdefault("of", None)
+    data = {"of": None, "clipped": False} | data
     return book.apply(Event(book.seq + 1, kind, at, id, None, write(data)))
 
 
@@ -282,10 +282,25 @@ def test_a_reward_may_come_before_its_decision():
 def test_what_is_open_follows_from_where_the_book_says():
     book, events = Book(10.0, 0.0), []
     for k in range(50):
+        known, early = ({"value": k, "of": of, "clipped": False} for of in (1, None))
         for each in (
             Event(book.seq + 1, "decide", k, f"d{k}"),
-            Event(book.seq + 2, "reward", k, f"d{k // 2}", None, write({"value": k, "of": 1})),
-            Event(book.seq + 3, "reward", k, f"d{k + 3}", None, write({"value": k, "of": None})),
+            Event(
+                book.seq + 2,
+                "reward",
+                k,
+                f"d{k // 2}",
+                None,
+                write(known),
+            ),
+            Event(
+                book.seq + 3,
+                "reward",
+                k,
+                f"d{k + 3}",
+                None,
+                write(early),
+            ),
             Event(book.seq + 4, "advance", k),
         ):
             events.append(each)

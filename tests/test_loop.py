@@ -1,5 +1,6 @@
 """Loop: decisions with known probabilities, late rewards, a learner that follows from the log."""
 
+import json
 import math
 import os
 import pickle
@@ -24,9 +25,11 @@ from driftbandit import (
     Reward,
     Vector,
 )
-from driftbandit.loop import clerk, database, replay
+from driftbandit.loop import clerk, database, replay, tickets
+from driftbandit.loop.book import Lesson
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.rules import Floor, InverseGap, Thompson
+from driftbandit.policies.growth import grown_policy
 
 FEATURES = Features(
     context={"age": Number(18, 90), "country": Category(["NL", "DE"])},
@@ -87,13 +90,21 @@ def check(loop):
     return audits
 
 
+def taught(loop):
+    """Rows and rewards that the log's frame says were taught, in the order of events."""
+    _, changes = replay.unfold(loop._ledger, loop._desk.now, None)
+    order = [change.decision for change in changes if isinstance(change, Lesson)]
+    rows = {row["seq"]: row for row in loop.log().iter_rows(named=True)}
+    for seq in (seq for seq in order if rows[seq]["status"] == "taught"):
+        x = FEATURES.encode(json.loads(rows[seq]["context"]), [ARMS[rows[seq]["arm"]]])[0]
+        yield x, CLICKS.inside(rows[seq]["reward"])[0]
+
+
 def by_hand(loop):
-    """A bandit that is taught what the log's frame says, in order of time."""
-    log = loop.log().filter(pl.col("status") == "taught").sort("at", "seq")
+    """A bandit that is taught the same, one after the other."""
     bandit = Bandit(DOMD(problem=FEATURES.problem(CLICKS)))
-    for row in log.iter_rows(named=True):
-        x = FEATURES.encode(eval(row["context"].replace("null", "None")), [ARMS[row["arm"]]])[0]
-        bandit.update(x, CLICKS.inside(row["reward"])[0])
+    for x, r in taught(loop):
+        bandit.update(x, r)
     return bandit
 
 
@@ -129,8 +140,10 @@ def test_every_rule_and_memory(tmp_path, policy, rule, half_life):
         check(loop)
     with again(tmp_path) as loop:
         assert loop.settings.rule == rule
-        play(loop, 10, start=5000.0)
+        made = play(loop, 10, start=5000.0)
         check(loop)
+        aged = loop._ledger.find(made[0].id).read()["learner"][2]
+        assert aged > 4000.0 if half_life else aged == 0.0
 
 
 def test_no_wait(tmp_path):
@@ -273,18 +286,16 @@ def test_growth_takes_open_decisions_along(tmp_path):
 
 
 def test_growth_is_a_learner_whose_new_columns_were_zero(tmp_path):
-    grown = FEATURES.grow(context={"vip": Flag()})
     with opened(tmp_path, reward=Reward(0, 1)) as loop:
-        twin = Bandit(DOMD(problem=FEATURES.problem(CLICKS)))
-        made = play(loop)
+        play(loop)
+        policy = loop._desk.learner.version.policy
         loop.grow(context={"vip": Flag()})
-        log = loop.log().filter(pl.col("status") == "taught")
-        assert len(made) == 60
-        assert len(log)
-        del twin
-        larger = loop._desk.learner.bandit
-        assert larger.theta.size == grown.size
-        assert not larger.theta[FEATURES.size :].any()
+        twin = Bandit(grown_policy(policy, loop.features.problem(loop.declaration.reward)))
+        for x, r in taught(loop):
+            twin.update(loop.features.pad(x), r)
+        assert twin.rounds > 20
+        assert np.allclose(twin.theta, loop._desk.learner.bandit.theta, atol=1e-12)
+        assert np.allclose(twin.curvature, loop._desk.learner.bandit.curvature, atol=1e-9)
 
 
 def test_erasure(tmp_path):
@@ -334,7 +345,7 @@ def test_a_checkpoint_that_was_under_way_does_not_bring_back_what_was_erased(tmp
         play(loop, key="ann")
         data, state = replay.checkpoint(loop._desk.learner, loop._desk.clerk.mark())
         loop.erase(key="ann", relearn=True)
-        loop._desk.clerk.submit(clerk.Ticket("checkpoint", data=data, state=state))
+        loop._desk.clerk.submit(tickets.Ticket("checkpoint", data=data, state=state))
         digest = loop.digest
     with again(tmp_path) as loop:
         assert loop.digest == digest
@@ -532,6 +543,9 @@ def test_declared_once(tmp_path):
         assert loop.counts["set"] == 2
     with pytest.raises(ValueError, match="pass features="):
         Loop(tmp_path / "shop.db", name="new")
+    with pytest.raises(ValueError, match="does not exist"):
+        Loop(tmp_path / "shpo.db")
+    assert not (tmp_path / "shpo.db").exists()
 
 
 BAD = [

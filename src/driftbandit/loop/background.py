@@ -8,9 +8,9 @@ from collections import deque
 from itertools import islice
 from typing import Any
 
-from driftbandit.loop.clerk import Change
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.teacher import Lag, Teacher
+from driftbandit.loop.tickets import Change
 
 CHUNK = 64  # changes at a time
 

@@ -122,7 +122,8 @@ class Book:
 
     def _reward(self, event: Event) -> Outcome:
         data, id = event.read(), str(event.id)
-        self.counts["clipped"] += bool(data.get("clipped"))
+        if data["clipped"]:
+            self.counts["clipped"] += 1
         found, value = self.open.get(id), float(data["value"])
         if found is None:
             return Outcome("late", []) if data["of"] else self._hold(event, id, value)

@@ -9,13 +9,14 @@ from typing import Any
 
 from driftbandit.loop.background import Background
 from driftbandit.loop.choose import Choice
-from driftbandit.loop.clerk import Clerk, Mark, Ticket
+from driftbandit.loop.clerk import Clerk
 from driftbandit.loop.declaration import Settings
 from driftbandit.loop.erasure import erase
 from driftbandit.loop.events import Event, write
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.replay import Past, checkpoint, latest
 from driftbandit.loop.teacher import Teacher
+from driftbandit.loop.tickets import Mark, Ticket
 from driftbandit.validate import show
 
 log = logging.getLogger("driftbandit.loop")

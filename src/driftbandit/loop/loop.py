@@ -13,15 +13,15 @@ from driftbandit.features import Feature, Features
 from driftbandit.loop import answers, frames
 from driftbandit.loop.audits import Audit, audit, audit_all
 from driftbandit.loop.choose import Asked, choose
-from driftbandit.loop.clerk import Ticket
 from driftbandit.loop.decision import Decision
 from driftbandit.loop.declaration import Declaration, Settings, check_name
 from driftbandit.loop.desk import Desk
 from driftbandit.loop.ledger import Ledger
-from driftbandit.loop.opening import declared, settings
+from driftbandit.loop.opening import check_new, declared, settings
 from driftbandit.loop.request import new_id, request, text
 from driftbandit.loop.rules import Rule
 from driftbandit.loop.teacher import Lag
+from driftbandit.loop.tickets import Ticket
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.reward import Reward
 
@@ -66,6 +66,7 @@ class Loop:
         teaching: str = "background",
     ) -> None:
         given = {k: v for k, v in locals().items() if k not in ("self", "path", "name", "teaching")}
+        check_new(path, given)
         self._ledger = Ledger(path, check_name(name))
         try:
             past = declared(self._ledger, given)

@@ -9,12 +9,12 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from driftbandit.loop.book import Book
-from driftbandit.loop.clerk import Change, Mark
 from driftbandit.loop.declaration import Declaration, Settings, Version, versions
 from driftbandit.loop.events import Event, LedgerError, write
 from driftbandit.loop.learner import Learner, fingerprint
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.teacher import CHUNK, Teacher
+from driftbandit.loop.tickets import Change, Mark
 from driftbandit.recipe import Recipe
 
 log = logging.getLogger("driftbandit.loop")

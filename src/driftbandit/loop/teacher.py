@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from driftbandit.loop.book import Lesson
-from driftbandit.loop.clerk import Change, Mark
 from driftbandit.loop.declaration import Version
 from driftbandit.loop.events import Event, LedgerError
 from driftbandit.loop.learner import Learner
 from driftbandit.loop.ledger import Ledger
+from driftbandit.loop.tickets import Change, Mark
 from driftbandit.policies.base import Floats
 
 CHUNK = 256  # changes at a time
