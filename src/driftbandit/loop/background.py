@@ -22,6 +22,7 @@ class Background(Teacher):
         super().__init__(*args)
         self._waiting: deque[tuple[float, Change]] = deque()
         self._news, self._closed = threading.Condition(), False
+        self._handed = self._taught = 0
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="driftbandit teacher", daemon=True)
         self._thread.start()
@@ -30,12 +31,14 @@ class Background(Teacher):
         if changes:
             now = time.monotonic()
             with self._news:
+                self._handed += len(changes)
                 self._waiting.extend((now, change) for change in changes)
                 self._news.notify_all()
 
     def settle(self, timeout: float | None = None) -> bool:
         with self._news:
-            done = self._news.wait_for(lambda: self._error or not self._waiting, timeout)
+            all_of_it = self._handed  # what comes meanwhile is not waited for
+            done = self._news.wait_for(lambda: self._error or self._taught >= all_of_it, timeout)
         self.check()
         return bool(done)
 
@@ -75,6 +78,7 @@ class Background(Teacher):
             chunk = [change for _, change in islice(self._waiting, CHUNK)]
         self.teach(chunk)
         with self._news:
+            self._taught += len(chunk)
             for _ in chunk:
                 self._waiting.popleft()
             self._news.notify_all()

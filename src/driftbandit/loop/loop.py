@@ -156,6 +156,8 @@ class Loop:
 
     def settle(self, timeout: float | None = None) -> bool:
         """Wait until all that is due is taught; False if it takes longer than `timeout` seconds."""
+        if timeout is not None:
+            timeout = validate.nonnegative("timeout", timeout, "seconds to wait")
         return self._desk.settle(timeout)
 
     def grow(
@@ -172,6 +174,8 @@ class Loop:
     def erase(self, *, key: str, relearn: bool = False) -> int:
         """Blank all that was logged of a key. What the learner has learnt from it stays, unless it
         is to `relearn` from the rest, which takes a replay of the log. Returns how many events."""
+        if not isinstance(relearn, bool):
+            raise ValueError(f"relearn must be True or False, got {validate.show(relearn)}")
         return self._desk.erase(text("key", key), relearn)
 
     def audit(self, id: str) -> Audit:

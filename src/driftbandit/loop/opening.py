@@ -13,10 +13,13 @@ from driftbandit.loop.events import Event, write
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.replay import Past, past
 from driftbandit.loop.rules import Floor
+from driftbandit.validate import show
 
 
 def check_new(path: Any, given: Mapping[str, Any]) -> None:
     """No file is made for a mistake in a path."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(f"path must be the name of a file, such as 'shop.db', got {show(path)}")
     new = given["features"] is not None and given["reward"] is not None
     if not new and not os.path.exists(path):
         raise ValueError(

