@@ -72,8 +72,7 @@ def play(loop, n=60, seed=0, start=0.0, **options):
 
 def replayed(loop):
     """The learner from the very beginning of the log, or from where the log begins."""
-    start, _ = replay.origin(loop._ledger)
-    return replay.replay(loop._ledger, loop._desk.now, start)
+    return replay.replay(loop._ledger, loop._desk.now, replay.origin(loop._ledger))
 
 
 def check(loop):
@@ -307,6 +306,8 @@ def test_erasure(tmp_path):
         assert loop.digest == digest
         log = loop.log()
         assert log.filter(pl.col("key") == "user 1").is_empty()
+        rest = before.filter(pl.col("key") != "user 1")
+        assert log.select("id", "status", "reward").equals(rest.select("id", "status", "reward"))
         theirs = before.filter(pl.col("key") == "user 1")["id"][0]
         with pytest.raises(ValueError, match="no decision"):
             loop.audit(theirs)

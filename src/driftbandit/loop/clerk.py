@@ -45,7 +45,7 @@ class Clerk:
         self.process, self._closed, self._advanced = os.getpid(), False, 0.0
         self._expected, self._linger = 1, 0.0  # callers who may come at once; how long to wait
         self._lessons = 0  # since the latest mark
-        self._stale = 0  # events before this seq are to be deleted, a few at a time
+        self._stale = ledger.start > 1  # whether there is something to delete, a little at a time
         self._ids: dict[str, int] = {}  # decisions of this group
         self._thread = threading.Thread(target=self._run, name="driftbandit clerk", daemon=True)
         self._thread.start()
@@ -148,7 +148,7 @@ class Clerk:
         if states:
             self._trim()
         if self._stale:
-            self._stale = self.ledger.sweep(self._stale)
+            self._stale = self.ledger.sweep()
 
     def _trim(self) -> None:
         """Let go what is older than `keep`."""
@@ -157,8 +157,8 @@ class Clerk:
         then = self.clock - self.book.keep
         old = [each for each in self.ledger.checkpoints() if each.at <= then]
         if old and old[-1].seq > self.ledger.base:
-            self.ledger.rest_on(old[-1].seq)
-            self._stale = old[-1].read()["mark"][1]
+            self.ledger.rest_on(old[-1].seq, start=old[-1].read()["mark"][1])
+            self._stale = True
 
     def _refuse(self, group: list[Ticket]) -> None:
         """Nothing of this group is stored, and nothing will be: the book is ahead of it."""

@@ -19,7 +19,8 @@ MIGRATIONS = (  # the file's user_version says how many it has had
     """
     CREATE TABLE loop (
       id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,
-      base INTEGER NOT NULL DEFAULT 0  -- the checkpoint that replays start from, 0 for none
+      base INTEGER NOT NULL DEFAULT 0,  -- the checkpoint that replays start from, 0 for none
+      start INTEGER NOT NULL DEFAULT 1  -- the first event that is kept, apart from declarations
     );
     CREATE TABLE event (
       place INTEGER PRIMARY KEY,

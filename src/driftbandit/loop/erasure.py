@@ -41,7 +41,7 @@ def _close(book: Book, seqs: frozenset[int]) -> None:
 
 def _relearn(ledger: Ledger, past: Past, learner: Learner, gone: frozenset[int]) -> None:
     """The learner that never saw these events, as far back as the log goes."""
-    start, _ = origin(ledger)
+    start = origin(ledger)
     if start:
         log.warning("what the oldest checkpoint learnt from the erased events stays in it")
     fresh = replay(ledger, past, start, gone=gone).learner

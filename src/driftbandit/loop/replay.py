@@ -111,12 +111,9 @@ def latest(ledger: Ledger, past: Past, stop: int | None = None) -> State:
     return replay(ledger, past, None, stop)
 
 
-def origin(ledger: Ledger) -> tuple[Event | None, int]:
-    """The checkpoint that replays start from, if there is one, and the first event to be read."""
-    if not ledger.base:
-        return None, 1
-    start = ledger.events([ledger.base])[ledger.base]
-    return start, start.read()["mark"][1]
+def origin(ledger: Ledger) -> Event | None:
+    """The checkpoint that replays start from, if there is one."""
+    return ledger.events([ledger.base])[ledger.base] if ledger.base else None
 
 
 def checkpoint(learner: Learner, mark: Mark) -> tuple[str, bytes]:
