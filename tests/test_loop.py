@@ -326,7 +326,8 @@ def test_relearning_forgets_what_a_key_taught(tmp_path):
     for erased in (True, False):
         folder = tmp_path / str(erased)
         folder.mkdir()
-        with opened(folder, floor=1.0) as loop:  # so that choices do not depend on the learner
+        # sampled by id alone, while probabilities depend on the learner
+        with opened(folder, floor=None, rule=InverseGap(0.1, strength=1e-6)) as loop:
             for k in range(30):
                 for who in ("ann", "bob") if erased else ("ann",):
                     made = loop.decide({"age": 20 + k}, ARMS, id=f"{who} {k}", key=who, at=k * 10.0)
@@ -334,7 +335,9 @@ def test_relearning_forgets_what_a_key_taught(tmp_path):
             loop.advance(1000.0)
             if erased:
                 kept = loop.digest
+                loop.decide({}, ARMS, at=1000.0)  # by a learner that is gone
                 loop.erase(key="bob", relearn=True)
+                assert loop.decide({}, ARMS, at=1000.0).id in [a.id for a in loop.audits()]
                 assert loop.digest != kept
             digests.append(loop.digest)
             check(loop)
@@ -444,6 +447,7 @@ def test_background_teaching_and_many_threads(tmp_path):
         assert loop.erase(key="3", relearn=True) > 25
         while loop._desk.clerk.book.open:
             loop.settle(5.0)
+        assert loop.settle(5.0)
         check(loop)
     with again(tmp_path) as loop:
         check(loop)

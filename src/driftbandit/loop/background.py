@@ -12,7 +12,8 @@ from driftbandit.loop.events import LedgerError
 from driftbandit.loop.teacher import Lag, Teacher
 from driftbandit.loop.tickets import Change
 
-CHUNK = 64  # changes at a time
+CHUNK = 8  # changes at a time: short enough for callers to wait for
+PATIENT = 0.5  # seconds behind up to which callers go first
 
 
 class Background(Teacher):
@@ -62,6 +63,8 @@ class Background(Teacher):
         try:
             while self._wait():
                 self._next()
+                if self.lag.seconds < PATIENT:
+                    time.sleep(0.0)  # gives up Python's lock, which callers wait for
         except Exception as error:
             with self._news:
                 self._error = error
