@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from driftbandit import AutoDOMD, Bernoulli, Binomial, Gaussian, Problem
+import naive
+from driftbandit import AutoDOMD, Bernoulli, Binomial, Bounded, Gaussian, Problem
 from driftbandit.core import auto
 from driftbandit.core.layout import (
     FIRMNESS,
@@ -67,7 +68,7 @@ def played(policy, rounds):
 
 
 @pytest.mark.parametrize("radius", [0.5, 4.0])
-@pytest.mark.parametrize("family", [Binomial(4), Gaussian(0.1, 6.0)], ids=repr)
+@pytest.mark.parametrize("family", [Binomial(3), Gaussian(0.1, 6.0)], ids=repr)
 def test_the_mixture_is_its_twin(family, radius):
     policy = few(family, radius)
     twin, memory, effective = played(policy, 30)
@@ -273,6 +274,10 @@ def test_what_is_pooled():
     np.testing.assert_allclose(row[THETA : THETA + 2], theta)
     np.testing.assert_allclose(row[THETA + 2 : THETA + 6].reshape(2, 2), np.linalg.inv(V))
     assert row[FLOOR] == pytest.approx(1 / np.abs(V).sum(axis=1).max())
+
+
+def test_a_dispersion_is_learnt_from_what_the_pool_predicts():
+    naive.check_dispersion(few(Bounded(), 2.0), auto.learn)
 
 
 @pytest.mark.parametrize(
