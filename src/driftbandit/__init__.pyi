@@ -34,6 +34,7 @@ from .features import Vector as Vector
 from .fleet import Fleet as Fleet
 from .loop.decision import Decision as Decision
 from .loop.decision import Slate as Slate
+from .loop.health import Health as Health
 from .loop.loop import Loop as Loop
 from .loop.rules import Floor as Floor
 from .loop.rules import InverseGap as InverseGap
