@@ -2,7 +2,6 @@ from . import datasets as datasets
 from . import theory as theory
 from .armset import ArmSet as ArmSet
 from .bandit import Bandit as Bandit
-from .bandit import Prediction as Prediction
 from .environments import Bursts as Bursts
 from .environments import Circle as Circle
 from .environments import Delay as Delay
@@ -66,6 +65,7 @@ from .policies.linear import SWLinUCB as SWLinUCB
 from .policies.master import MASTER as MASTER
 from .policies.simple import Oracle as Oracle
 from .policies.simple import Uniform as Uniform
+from .prediction import Prediction as Prediction
 from .problem import Problem as Problem
 from .recipe import Recipe as Recipe
 from .reward import Reward as Reward
