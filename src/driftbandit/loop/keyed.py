@@ -111,7 +111,7 @@ class Keyed(Learner):
                 raise LedgerError("the checkpoint is damaged: its learners are not whole")
             rows = np.frombuffer(more, dtype="<f8").astype(np.float64)
             lasts = [-math.inf if last is None else last for last in about["lasts"]]
-            self._restore(keys, rows.reshape(len(keys), -1), lasts)
+            self._restore(keys, rows.reshape(len(keys), version.policy.row_size), lasts)
 
     @property
     def digest(self) -> str:
