@@ -36,7 +36,8 @@ bench-features: $(VENV)/.test   ## raw values to contexts
 	$(BIN)/python -m benchmarks.features
 
 bench-loop: $(VENV)/.test     ## decisions a second, each stored on the disk
-	$(BIN)/python -m benchmarks.loop
+	$(BIN)/python -m benchmarks.loop --csv docs/results/loop.csv; found=$$?; \
+	  $(BIN)/python -m benchmarks.readme && exit $$found
 
 torture: $(VENV)/.test    ## loops in any order of events and under kill -9, the long form
 	TORTURE=1 $(BIN)/python -m pytest tests/test_loop_torture.py
