@@ -3,9 +3,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-rivals bench-runtime \
-  bench-worlds bench-lab bench-peers bench-streams bench-suite bench-explain bench-rare \
-  bench-lockin bench-guard bench-proof mutants docs dist clean
+.PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-loop bench-trials \
+  bench-rivals bench-runtime bench-worlds bench-lab bench-peers bench-streams bench-suite bench-explain \
+  bench-rare bench-lockin bench-guard bench-proof mutants torture docs dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -34,6 +34,16 @@ bench-fleet: $(VENV)/.test    ## a learner-round in a batch next to C, a million
 
 bench-features: $(VENV)/.test   ## raw values to contexts
 	$(BIN)/python -m benchmarks.features
+
+bench-loop: $(VENV)/.test     ## decisions a second, each stored on the disk
+	$(BIN)/python -m benchmarks.loop
+
+torture: $(VENV)/.test    ## loops in any order of events and under kill -9, the long form
+	TORTURE=1 $(BIN)/python -m pytest tests/test_loop_torture.py
+
+bench-trials: $(VENV)/.test   ## declared rewards next to the same learner with ideal treatment
+	$(BIN)/python -m benchmarks.trials --csv docs/results/trials.csv
+	$(BIN)/python -m benchmarks.readme
 
 bench-rivals: $(VENV)/.test   ## what the rivals cost, and how it grows
 	$(BIN)/python -m benchmarks.rivals

@@ -29,6 +29,7 @@ MISSING = "(not stored yet)"  # what a table or a sentence says until its study 
 MESSAGE = ("AutoDOMD", "DOMD-GLB", "SCB-WeightUCB", "SW-GLUCB", "MASTER + GLM-UCB")
 PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
 PAGES += ("docs/leaderboard.md", "docs/theory.md", "docs/bob.md", "docs/streams.md")
+PAGES += ("docs/rewards.md",)
 
 
 def collect(results: Path) -> None:
@@ -256,6 +257,7 @@ TABLES = {
     "reproduce": lambda: grid("paper-figure", regret, cost=True),
     "bench": lambda: figures("bench"),
     "fleet": lambda: figures("fleet"),
+    "trials": lambda: figures("trials"),
     "roads": lambda: figures("roads"),
     "peers": peers,
     "costs": peer_costs,

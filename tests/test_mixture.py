@@ -256,6 +256,27 @@ def test_suspicion_is_the_log_odds_of_those_who_forget():
         assert found == pytest.approx(math.log(part / (1.0 - part)), rel=1e-4)
 
 
+def test_suspicion_has_limits():
+    policy = few(Bernoulli(), 2.0, discounts=[0.5, 1.0], regularizations=[1.0])
+    for weights, t, odds in (
+        ([1.0, 1.0], 6.0, 1e-12),  # a memory of just a third is not short
+        ([1.0, 1.0], 6.1, 1.0),
+        ([1.0, 1e-30], 9.0, 1e12),
+        ([1e-30, 1.0], 9.0, 1e-12),
+    ):
+        numbers = np.array([weights, [0.0, 0.0]])
+        found = auto.suspicion(policy.recipe, numbers, t)
+        assert found == pytest.approx(math.log(odds), abs=1.0)
+
+
+def test_ageing_follows_the_strongest_track():
+    policy = few(Bernoulli(), 2.0, pool="leader")
+    row, numbers, thetas, *_ = state(policy, [0.1, 0.2, 0.15, 0.1, 0.05, 0.05])
+    numbers[WEIGHT + 1, 4] = 0.3
+    auto.age(policy.recipe, row, 1.0)
+    np.testing.assert_allclose(row[THETA : THETA + 2], thetas[4])
+
+
 def test_what_is_pooled():
     """Everybody's theta, and the covariance of those with a thousandth of the weight or more."""
     policy, weights = few(Bernoulli(), 2.0), [0.4, 1e-3, 0.3, 9e-4, 0.2971, 1e-3]

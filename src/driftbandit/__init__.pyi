@@ -32,6 +32,11 @@ from .features import Flag as Flag
 from .features import Number as Number
 from .features import Vector as Vector
 from .fleet import Fleet as Fleet
+from .loop.decision import Decision as Decision
+from .loop.loop import Loop as Loop
+from .loop.rules import Floor as Floor
+from .loop.rules import InverseGap as InverseGap
+from .loop.rules import Thompson as Thompson
 from .policies.auto import AutoDOMD as AutoDOMD
 from .policies.auto import Explanation as Explanation
 from .policies.base import Policy as Policy
@@ -61,6 +66,7 @@ from .policies.simple import Oracle as Oracle
 from .policies.simple import Uniform as Uniform
 from .problem import Problem as Problem
 from .recipe import Recipe as Recipe
+from .reward import Reward as Reward
 from .simulation import Run as Run
 from .simulation import simulate as simulate
 

@@ -70,6 +70,13 @@ class Bandit:
             self._memory, self._row = self.policy.view(rows), rows[0]
         self._prepare(self._row is not None)
 
+    @classmethod
+    def from_row(cls, policy: RowPolicy, row: Floats) -> Bandit:
+        """A bandit that goes on from a row of this policy, and writes into it."""
+        bandit = cls(policy)
+        bandit._start(policy.view(row[None]))
+        return bandit
+
     def _prepare(self, compiled: bool) -> None:
         """Look up what every call needs: kernels, or the same by the protocol of policies."""
         self._noise = np.zeros(self.policy.noise_size)  # of the latest decision

@@ -1,0 +1,86 @@
+"""Audits: any logged probability can be computed again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from driftbandit.loop.answers import asked_for
+from driftbandit.loop.choose import Asked, probabilities
+from driftbandit.loop.decision import Why, reasons
+from driftbandit.loop.events import Event, LedgerError
+from driftbandit.loop.learner import Learner, View
+from driftbandit.loop.ledger import Ledger
+from driftbandit.loop.replay import Past, latest, origin, unfold
+from driftbandit.loop.teacher import Teacher
+
+CLOSE = 1e-9  # on another type of CPU
+
+
+class Audit(NamedTuple):
+    """A decision's probabilities as they were logged and as the log gives them again."""
+
+    id: str
+    logged: list[float]
+    computed: list[float]
+    why: Why | None
+
+    @property
+    def agrees(self) -> bool:
+        pairs = zip(self.logged, self.computed)
+        same = all(math.isclose(p, q, abs_tol=CLOSE) for p, q in pairs)
+        return same and len(self.logged) == len(self.computed)
+
+
+def audit(ledger: Ledger, past: Past, id: str) -> Audit:
+    """Teach the learner up to the point at which it decided, and decide again."""
+    event = ledger.find(id)
+    if event is None:
+        raise ValueError(f"there is no decision {id!r} in the log: check the id")
+    lessons = event.read()["learner"][1]
+    if _is_gone(ledger, lessons):
+        raise ValueError(
+            f"decision {id!r} is older than the oldest checkpoint: it cannot be redone"
+        )
+    return _audited(past, event, latest(ledger, past, lessons).learner)
+
+
+def _is_gone(ledger: Ledger, lessons: int) -> bool:
+    start = origin(ledger)
+    return start is not None and start.read()["learner"]["lessons"] > lessons
+
+
+def audit_all(ledger: Ledger, past: Past) -> Iterator[Audit]:
+    """All decisions that can be redone, in one pass over the lessons."""
+    state, changes = unfold(ledger, past, origin(ledger))
+    teacher = Teacher(state.learner, ledger, dict(past.versions))
+    for lessons, event in _in_order(ledger):
+        if lessons < state.learner.lessons:
+            continue  # decided before the oldest checkpoint
+        teacher.teach(list(islice(changes, lessons - state.learner.lessons)))
+        yield _audited(past, event, state.learner)
+
+
+def _in_order(ledger: Ledger) -> Iterable[tuple[int, Event]]:
+    decisions = (event for event in ledger.read(ledger.start) if event.kind == "decide")
+    found = [(event.read()["learner"][1], event) for event in decisions]
+    return sorted(found, key=lambda each: (each[0], each[1].seq))
+
+
+def _audited(past: Past, event: Event, learner: Learner) -> Audit:
+    data, id = event.read(), str(event.id)
+    request = asked_for(data)
+    if not request.names:
+        return Audit(id, [], [], None)
+    seq, lessons, aged = data["learner"]
+    if (learner.seq, learner.lessons) != (seq, lessons):
+        raise LedgerError(f"the log does not lead to decision {id!r}: restore it from a copy")
+    features, settings = past.versions[data["version"]].features, past.settings[data["settings"]]
+    view = learner.aged(aged) if learner.timed else View(learner.bandit, seq, lessons, 0.0)
+    X = features.encode(request.context, request.arms)
+    asked = Asked(past.declaration.seed, id, event.key)
+    p = probabilities(settings, request, data["role"], asked, X, view)
+    why = reasons(features, request, data["choice"], view.bandit.theta)
+    return Audit(id, data["p"], p.tolist(), why)

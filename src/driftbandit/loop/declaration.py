@@ -1,0 +1,132 @@
+"""What a loop is: declared once, and the settings that may change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, cast
+
+from driftbandit import validate
+from driftbandit.durations import seconds
+from driftbandit.features import Features
+from driftbandit.loop import clock as clocks
+from driftbandit.loop.events import Event
+from driftbandit.loop.rules import Floor, Rule
+from driftbandit.policies.auto import AutoDOMD
+from driftbandit.policies.growth import grown_policy
+from driftbandit.policies.rows import RowPolicy
+from driftbandit.recipe import Recipe
+from driftbandit.reward import Reward
+
+CLOCKS = ("wall", "events")
+MODES = ("live", "apprentice")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declaration(Recipe):
+    """What never changes in the life of a loop, except that its features may grow."""
+
+    features: Features
+    reward: Reward
+    policy: Any = AutoDOMD  # a class, or a recipe for the features' problem
+    half_life: Any = None
+    keep: Any = None
+    seed: int = 0
+    clock: str = "wall"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.features, Features):
+            raise ValueError(f"features must be Features(...), got {validate.show(self.features)}")
+        if not isinstance(self.reward, Reward):
+            raise ValueError(f"reward must be Reward(...), got {validate.show(self.reward)}")
+        if self.clock not in CLOCKS:
+            raise ValueError(f"clock must be one of {CLOCKS}, got {validate.show(self.clock)}")
+        self._set(
+            policy=self._policy(),
+            seed=validate.count("seed", self.seed, "of the loop's random choices", least=0),
+            keep=None if self.keep is None else seconds(self.keep, "keep"),
+        )
+        if self.half_life not in (None, "auto"):
+            self._set(half_life=seconds(self.half_life, "half_life"))
+        self.taught  # noqa: B018  (checks `half_life`)
+        if self.keep is not None and self.keep <= self.reward.wait:
+            raise ValueError(
+                f"keep must be longer than wait, {self.reward.wait:g} s, got {self.keep:g} s"
+            )
+
+    def _policy(self) -> RowPolicy:
+        """The policy for rows of the features."""
+        problem, policy = self.features.problem(self.reward), self.policy
+        if isinstance(policy, type) and issubclass(policy, RowPolicy):
+            policy = policy(problem=problem)
+        if not isinstance(policy, RowPolicy):
+            raise ValueError(
+                "policy must be DOMD or AutoDOMD, or one of them made for features.problem(reward),"
+                f" got {validate.show(policy)}"
+            )
+        if (policy.problem.dim, policy.problem.family) != (problem.dim, problem.family):
+            raise ValueError(
+                f"the policy was made for {policy.problem}: make it with "
+                "problem=features.problem(reward)"
+            )
+        return policy
+
+    @cached_property
+    def taught(self) -> RowPolicy:
+        """The policy with its memory in time, where that is asked for."""
+        if self.half_life is None:
+            return self.policy
+        return cast(RowPolicy, clocks.timed(self.policy, self.half_life))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Recipe):
+    """How decisions are made: each change is an event."""
+
+    rule: Rule = field(default_factory=Floor)
+    mode: str = "live"
+    holdout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rule, Rule) or type(self.rule) is Rule:
+            raise ValueError(f"rule must be one such as Floor(), got {validate.show(self.rule)}")
+        if self.mode not in MODES:
+            raise ValueError(f"mode must be one of {MODES}, got {validate.show(self.mode)}")
+        holdout = validate.nonnegative("holdout", self.holdout, "share of keys")
+        if holdout >= 1.0:
+            raise ValueError(f"holdout must be below 1, such as 0.05, got {holdout:g}")
+        self._set(holdout=holdout)
+
+
+class Version:
+    """Features at some time, and the policy that learns from their rows."""
+
+    def __init__(self, features: Features, policy: RowPolicy) -> None:
+        self.features, self.policy = features, policy
+
+    def grown(self, features: Features, reward: Reward) -> Version:
+        return Version(features, grown_policy(self.policy, features.problem(reward)))
+
+
+def versions(declaration: Declaration, events: Sequence[Event]) -> dict[str, Version]:
+    """All versions of the features, oldest first, from the events that made them grow."""
+    current = Version(declaration.features, declaration.taught)
+    found = {current.features.version: current}
+    for event in events:
+        if event.kind == "grow":
+            features = Recipe.from_dict(event.read()["features"])
+            current = current.grown(features, declaration.reward)
+            found[features.version] = current
+    return found
+
+
+def check_name(name: Any) -> str:
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise ValueError(
+            "a loop's name is up to 64 letters, digits, '.', '_' and '-', and begins with a letter "
+            f"or digit, got {validate.show(name)}"
+        )
+    return name

@@ -1,0 +1,128 @@
+"""The desk behind a loop: clerk, teacher and learner, started and stopped together."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from typing import Any
+
+from driftbandit.loop.background import Background
+from driftbandit.loop.choose import Choice
+from driftbandit.loop.clerk import Clerk
+from driftbandit.loop.declaration import Settings
+from driftbandit.loop.erasure import erase
+from driftbandit.loop.events import Event, write
+from driftbandit.loop.ledger import Ledger
+from driftbandit.loop.replay import Past, checkpoint, latest
+from driftbandit.loop.teacher import Teacher
+from driftbandit.loop.tickets import Mark, Ticket
+from driftbandit.validate import show
+
+log = logging.getLogger("driftbandit.loop")
+
+TEACHING = ("background", "caller")
+
+
+class Desk:
+    """Everything that runs while a loop is open."""
+
+    def __init__(self, ledger: Ledger, past: Past, teaching: str) -> None:
+        if teaching not in TEACHING:
+            raise ValueError(f"teaching must be one of {TEACHING}, got {show(teaching)}")
+        self.ledger, self.past, self._caller = ledger, past, teaching == "caller"
+        book, self.learner = latest(ledger, past)
+        kind = Teacher if self._caller else Background
+        self.teacher = kind(self.learner, ledger, past.versions, self._store)
+        now = time.time if past.declaration.clock == "wall" else None
+        self.clerk = Clerk(ledger, book, self.teacher.hand, now, auto=not self._caller)
+        self._stored = self.learner.lessons  # what the newest checkpoint knows
+        self._open = True
+
+    def submit(self, ticket: Ticket) -> Ticket:
+        """Store an event."""
+        self.teacher.check()
+        return self.clerk.submit(ticket)
+
+    def catch_up(self) -> None:
+        """Where callers wait for the teaching, close windows before a decision."""
+        self.clerk.check()
+        if self._caller and self.clerk.due:
+            self.submit(Ticket("advance"))
+
+    def settle(self, timeout: float | None) -> bool:
+        """Close what is due and wait until it is taught."""
+        self.clerk.check()
+        if self.clerk.due:
+            self.submit(Ticket("advance"))
+        return self.teacher.settle(timeout)
+
+    def set(self, chosen: Settings) -> tuple[int, Settings]:
+        """Decide this way from now on; says which event says so."""
+        seq, before = next(reversed(self.past.settings.items()))
+        if chosen.mode == "apprentice" and not chosen.rule.share:
+            log.warning(
+                "an apprentice without a floor explores nothing: no other policy can be evaluated "
+                "from its log; pass floor=0.02"
+            )
+        if chosen != before:
+            event = self.submit(Ticket("set", data=write(chosen.to_dict()))).event
+            assert event is not None
+            seq = event.seq
+            self.past.settings[seq] = chosen
+        return seq, chosen
+
+    @property
+    def now(self) -> Past:
+        """What the loop is now."""
+        self.clerk.check()
+        return self.past._replace(
+            settings=dict(self.past.settings), versions=dict(self.teacher.versions)
+        )
+
+    def remember(self, ticket: Ticket, made: Choice) -> None:
+        """Keep the row of a decision that was just stored: its lesson may come soon."""
+        if ticket.event and made.answer.choice is not None and not self._caller:
+            self.teacher.remember(ticket.event.seq, made.X[made.answer.choice].copy())
+
+    def grow(self, features: Any) -> None:
+        data = write({"features": features.to_dict()})
+        self.submit(Ticket("grow", data=data))
+        self.teacher.settle()
+
+    def erase(self, key: str, relearn: bool) -> int:
+        """Runs between two groups of events, so that nothing comes in between."""
+        counts: list[int] = []
+        past = self.now
+
+        def work() -> None:
+            counts.append(erase(self.clerk, self.teacher, past, key, relearn))
+
+        self.clerk.submit(Ticket("", work=work))
+        return counts[0]
+
+    def _store(self, mark: Mark) -> None:
+        """Hand a checkpoint in; nobody waits for it."""
+        data, state = checkpoint(self.learner, mark)
+        self._stored = self.learner.lessons
+        self.clerk.put(Ticket("checkpoint", data=data, state=state))
+
+    def close(self) -> None:
+        """Stop when all is stored and taught, and leave a checkpoint for the next start."""
+        if not self._open or os.getpid() != self.clerk.process:
+            return
+        self._open = False
+        self.clerk.close()
+        self.teacher.close()
+        try:
+            if not self.clerk.error:
+                self._leave()
+        finally:
+            self.ledger.close()
+
+    def _leave(self) -> None:
+        self.teacher.check()
+        if self.learner.lessons > self._stored:
+            data, state = checkpoint(self.learner, self.clerk.mark())
+            seq, at = self.clerk.book.seq + 1, max(self.clerk.clock, 0.0)
+            self.ledger.append([Event(seq, "checkpoint", at, data=data)], [(seq, state)])

@@ -1,0 +1,53 @@
+"""Erasure: a person's payloads leave the file, and the learner goes on from a checkpoint."""
+
+from __future__ import annotations
+
+import logging
+
+from driftbandit.loop.book import Book
+from driftbandit.loop.clerk import Clerk
+from driftbandit.loop.events import Event, write
+from driftbandit.loop.learner import Learner
+from driftbandit.loop.ledger import Ledger
+from driftbandit.loop.replay import Past, checkpoint, origin, replay
+from driftbandit.loop.teacher import Teacher
+
+log = logging.getLogger("driftbandit.loop")
+
+
+def erase(clerk: Clerk, teacher: Teacher, past: Past, key: str, relearn: bool) -> int:
+    """Blank all events of a key; runs in the clerk's thread. Says how many there were."""
+    ledger, book = clerk.ledger, clerk.book
+    seqs = ledger.about(key)
+    teacher.settle()
+    teacher.forget()
+    if relearn:
+        _relearn(ledger, past, teacher.learner, frozenset(seqs), book.seq + 1)
+    _close(book, frozenset(seqs))
+    event = Event(book.seq + 1, "erase", 0.0, data=write({"events": len(seqs), "relearn": relearn}))
+    book.apply(event)
+    text, state = checkpoint(teacher.learner, clerk.mark())
+    stored = Event(book.seq + 1, "checkpoint", max(clerk.clock, 0.0), data=text)
+    book.apply(stored)
+    ledger.erase(seqs, [event, stored], [(stored.seq, state)])
+    return len(seqs)
+
+
+def _close(book: Book, seqs: frozenset[int]) -> None:
+    """Decisions that are blank teach nothing."""
+    for id in [id for id, found in book.open.items() if found.seq in seqs]:
+        book.close(id)
+
+
+def _relearn(ledger: Ledger, past: Past, learner: Learner, gone: frozenset[int], seq: int) -> None:
+    """The learner that never saw these events, as far back as the log goes; event `seq` says so.
+
+    That counts as a lesson: what was decided before was decided by another learner.
+    """
+    start = origin(ledger)
+    if start:
+        log.warning("what the oldest checkpoint learnt from the erased events stays in it")
+    fresh = replay(ledger, past, start, gone=gone).learner
+    about, state = fresh.state()
+    about |= {"seq": seq, "lessons": learner.lessons + 1}
+    learner.load(about, state, fresh.version)

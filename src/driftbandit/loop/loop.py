@@ -1,0 +1,245 @@
+"""Loop: raw events in, decisions with known probabilities out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from driftbandit import validate
+from driftbandit.durations import moment
+from driftbandit.features import Feature, Features
+from driftbandit.loop import answers, frames
+from driftbandit.loop.audits import Audit, audit, audit_all
+from driftbandit.loop.choose import Asked, choose
+from driftbandit.loop.decision import Decision
+from driftbandit.loop.declaration import Declaration, Settings, check_name
+from driftbandit.loop.desk import Desk
+from driftbandit.loop.ledger import Ledger
+from driftbandit.loop.opening import check_new, declared, settings
+from driftbandit.loop.request import new_id, request, text
+from driftbandit.loop.rules import Rule
+from driftbandit.loop.teacher import Lag
+from driftbandit.loop.tickets import Ticket
+from driftbandit.policies.rows import RowPolicy
+from driftbandit.reward import Reward
+
+
+class Loop:
+    """Decisions from raw values, rewards that come late, and a ledger of all of it.
+
+    A call returns when its event is on the disk. Threads may share a loop. What was declared is in
+    the ledger: `Loop("shop.db", name="front-page")` goes on where it was.
+
+    | option | |
+    |---|---|
+    | `features`, `reward` | what a row and a reward mean; a new loop needs both |
+    | `policy` | AutoDOMD, or DOMD, or one made for `features.problem(reward)` |
+    | `floor`, or `rule` | share of uniform exploration, or a rule such as Thompson(0.02) |
+    | `mode` | "live", or "apprentice": the default is played, and the loop learns from it |
+    | `holdout` | share of keys that always gets the default |
+    | `half_life` | forget in time: "7d" for DOMD, "auto" for AutoDOMD; in rounds if None |
+    | `keep` | how long events are kept, such as "90d"; for ever if None |
+    | `clock` | "wall", or "events": time is the largest `at` so far, for a past that is filled in |
+    | `teaching` | "background", or "caller": a call returns when what is due is taught |
+
+    The path ":memory:" is a ledger that nobody keeps, for tests and simulations.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        name: str = "loop",
+        features: Features | None = None,
+        reward: Reward | None = None,
+        policy: type[RowPolicy] | RowPolicy | None = None,
+        floor: float | None = None,
+        rule: Rule | None = None,
+        mode: str | None = None,
+        holdout: float | None = None,
+        half_life: Any = None,
+        keep: Any = None,
+        seed: int | None = None,
+        clock: str | None = None,
+        teaching: str = "background",
+    ) -> None:
+        given = {k: v for k, v in locals().items() if k not in ("self", "path", "name", "teaching")}
+        check_new(path, given)
+        self._ledger = Ledger(path, check_name(name))
+        try:
+            past = declared(self._ledger, given)
+            chosen = settings(next(reversed(past.settings.values())), given)
+            self._desk = Desk(self._ledger, past, teaching)
+        except BaseException:
+            self._ledger.close()
+            raise
+        try:
+            self._settings = self._desk.set(chosen)
+        except BaseException:
+            self.close()
+            raise
+
+    def set(
+        self,
+        *,
+        floor: float | None = None,
+        rule: Rule | None = None,
+        mode: str | None = None,
+        holdout: float | None = None,
+    ) -> None:
+        """Change how decisions are made, from now on."""
+        given = {"floor": floor, "rule": rule, "mode": mode, "holdout": holdout}
+        self._settings = self._desk.set(settings(self._settings[1], given))
+
+    def decide(
+        self,
+        context: Mapping[str, Any],
+        arms: Any,
+        *,
+        id: str | None = None,
+        key: str | None = None,
+        default: str | int | None = None,
+        at: Any = None,
+    ) -> Decision:
+        """Choose among arms: a mapping from names to columns, or a list of columns.
+
+        With an `id` of one's own a call can be repeated: it gives the same answer. `key` says whose
+        decision it is, for the holdout and for `erase`. `default` is the arm to play when the loop
+        stands aside, and what is returned when there is no arm.
+        """
+        asked = request(context, arms, default)
+        own = new_id() if id is None else text("id", id)
+        who = Asked(self.seed, own, None if key is None else text("key", key))
+        self._desk.catch_up()
+        when, (seq, chosen) = moment(at, self._desk.clerk.clock), self._settings
+        made = choose(self._desk.learner, chosen, asked, who, when)
+        ticket = Ticket("decide", None if at is None else when, own, who.key, fresh=id is None)
+        ticket.data = answers.logged(asked, made, seq)
+        self._desk.submit(ticket)
+        if ticket.known is not None:
+            event = self._ledger.events([ticket.known])[ticket.known]
+            return answers.again(event, asked, who.key, lambda: self.audit(own).why)
+        self._desk.remember(ticket, made)
+        return answers.first(own, asked, made)
+
+    def reward(self, id: str, value: float, *, at: Any = None) -> str:
+        """Say what a decision gave. Until its window closes the last word counts.
+
+        Returns what became of it: "counted", "corrected", "late" (the decision is closed or
+        cancelled), "held" (no such decision yet), or "unknown" where nothing is held.
+        """
+        _, clipped = self.declaration.reward.inside(value)
+        raw = min(max(float(value), -validate.LARGEST), validate.LARGEST)  # JSON has no infinity
+        return self._say("reward", id, {"value": raw, "clipped": clipped}, at)
+
+    def cancel(self, id: str, *, at: Any = None) -> str:
+        """Say that a decision was never shown: it teaches nothing. Returns "cancelled", or as
+        `reward` does."""
+        return self._say("cancel", id, {}, at)
+
+    def metric(self, id: str, name: str, value: float, *, at: Any = None) -> None:
+        """Record another number about a decision; it is reported and never learnt."""
+        clean = validate.number("value", value, "of a metric")
+        self._say("metric", id, {"name": text("name", name), "value": clean}, at)
+
+    def _say(self, kind: str, id: str, data: dict[str, Any], at: Any) -> str:
+        when = None if at is None else moment(at, 0.0)
+        return self._desk.submit(Ticket(kind, when, text("id", id), data=data)).word
+
+    def advance(self, at: Any = None) -> None:
+        """Close all windows that end now, or by the time `at` where the clock is that of events."""
+        if at is not None and self.declaration.clock == "wall":
+            raise ValueError("the wall clock says what time it is: leave at out")
+        self._desk.submit(Ticket("advance", None if at is None else moment(at, 0.0)))
+
+    def settle(self, timeout: float | None = None) -> bool:
+        """Wait until all that is due is taught; False if it takes longer than `timeout` seconds."""
+        if timeout is not None:
+            timeout = validate.nonnegative("timeout", timeout, "seconds to wait")
+        return self._desk.settle(timeout)
+
+    def grow(
+        self,
+        *,
+        context: Mapping[str, Feature] | None = None,
+        arm: Mapping[str, Feature] | None = None,
+        interactions: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """More columns, from the next decision on; what is learnt stays."""
+        features = self.features.grow(context=context, arm=arm, interactions=interactions)
+        self._desk.grow(features)
+
+    def erase(self, *, key: str, relearn: bool = False) -> int:
+        """Blank all that was logged of a key. What the learner has learnt from it stays, unless it
+        is to `relearn` from the rest, which takes a replay of the log. Returns how many events."""
+        if not isinstance(relearn, bool):
+            raise ValueError(f"relearn must be True or False, got {validate.show(relearn)}")
+        return self._desk.erase(text("key", key), relearn)
+
+    def audit(self, id: str) -> Audit:
+        """Compute a logged decision's probabilities again, from the log alone."""
+        return audit(self._ledger, self._desk.now, text("id", id))
+
+    def audits(self) -> Iterator[Audit]:
+        """All of the log, in the order of what the learner knew."""
+        return audit_all(self._ledger, self._desk.now)
+
+    def log(self) -> Any:
+        """All decisions as a Polars frame, each with what became of it."""
+        return frames.frame(self._ledger, self._desk.now)
+
+    def export(self, path: str | os.PathLike[str]) -> Path:
+        """The same as a Parquet file."""
+        return frames.export(self._ledger, self._desk.now, path)
+
+    @property
+    def declaration(self) -> Declaration:
+        """What the loop was declared with."""
+        return self._desk.past.declaration
+
+    @property
+    def seed(self) -> int:
+        return self.declaration.seed
+
+    @property
+    def settings(self) -> Settings:
+        """How decisions are made now."""
+        return self._settings[1]
+
+    @property
+    def features(self) -> Features:
+        """The features as they are now, grown or not."""
+        return self._desk.learner.version.features
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many events of each kind there were, and what became of them."""
+        return dict(self._desk.clerk.book.counts)
+
+    @property
+    def lag(self) -> Lag:
+        """Lessons that wait to be taught, and for how many seconds the oldest has."""
+        return self._desk.teacher.lag
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of the learner: equal for learners that are equal bit for bit."""
+        return self._desk.learner.digest
+
+    def close(self) -> None:
+        """Stop. Everything that was acknowledged is in the ledger, closed or not."""
+        self._desk.close()
+
+    def __enter__(self) -> Loop:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise ValueError("a loop cannot be copied or sent elsewhere: open it where it is needed")
+
+    def __repr__(self) -> str:
+        return f"Loop({self._ledger.path!r}, name={self._ledger.name!r})"

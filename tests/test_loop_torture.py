@@ -1,0 +1,183 @@
+"""Loops under torture: any order of events, and kill -9 at any moment.
+
+`make torture` runs the long form of the same tests: 10,000 steps, 200 kills.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from driftbandit import DOMD, Features, Flag, Loop, Number, Reward
+from driftbandit.loop import clerk, database, replay
+from driftbandit.loop.book import Lesson
+from driftbandit.loop.ledger import Ledger
+from naive_book import lessons
+
+LONG = bool(os.environ.get("TORTURE"))
+FEATURES = Features(context={"age": Number(0, 10)}, arm={"price": Number(0, 10)})
+ARMS = {"a": {"price": 1}, "b": {"price": 9}}
+
+ids = st.sampled_from([f"id {k}" for k in range(12)])
+times = st.integers(0, 60).map(float)
+
+
+class Play(RuleBasedStateMachine):
+    """A loop and its log: the naive reading of the log and the book agree at every step."""
+
+    @initialize(wait=st.sampled_from([0, 5, 20]), missing=st.sampled_from([0, 0.5, None]))
+    def begin(self, wait, missing):
+        self.folder = tempfile.TemporaryDirectory()
+        self.reward, self.grown, self.now = Reward(0, 1, wait=wait, missing=missing), 0, 0.0
+        self.open(features=FEATURES, reward=self.reward, policy=DOMD, floor=0.5, clock="events")
+
+    def open(self, **declared):
+        self.loop = Loop(f"{self.folder.name}/a.db", teaching="caller", **declared)
+
+    @rule(id=ids, age=st.integers(0, 10), ahead=st.integers(-30, 5))
+    def decide(self, id, age, ahead):
+        at = max(0.0, self.now + ahead)
+        try:
+            made = self.loop.decide({"age": age}, ARMS, id=id, at=at)
+        except ValueError as error:
+            if "too long ago" not in str(error) and "another decision" not in str(error):
+                raise
+        else:
+            self.now = max(self.now, at)
+            assert self.loop.decide({"age": age}, ARMS, id=id, at=at) == made
+
+    @rule(id=ids, value=st.sampled_from([0.0, 0.25, 1.0, 3.0]), at=times)
+    def say(self, id, value, at):
+        self.loop.reward(id, value, at=min(at, self.now))
+
+    @rule(id=ids, at=times)
+    def cancel(self, id, at):
+        self.loop.cancel(id, at=min(at, self.now))
+
+    @rule(by=st.integers(0, 25))
+    def advance(self, by):
+        self.now += by
+        self.loop.advance(self.now)
+
+    @rule(closed=st.booleans())
+    def restart(self, closed):
+        digest = self.loop.digest
+        if not closed:  # as after a crash: without a last checkpoint
+            self.loop._desk._stored = 10**9
+        self.loop.close()
+        self.open()
+        assert self.loop.digest == digest
+
+    @rule()
+    def grow(self):
+        if self.grown < 2:
+            self.grown += 1
+            self.loop.grow(context={f"c{self.grown}": Flag()})
+
+    @invariant()
+    def agree(self):
+        if not hasattr(self, "loop"):
+            return
+        ledger, past = self.loop._ledger, self.loop._desk.now
+        state, changes = replay.unfold(ledger, past, None)
+        taught = [(c.decision, c.value) for c in changes if isinstance(c, Lesson)]
+        assert taught == lessons(list(ledger.read()), self.reward.wait, self.reward.missing)
+        assert state.book.counts == self.loop.counts
+        assert state.book.open == self.loop._desk.clerk.book.open
+
+    def teardown(self):
+        if hasattr(self, "loop"):
+            ledger, past = self.loop._ledger, self.loop._desk.now
+            replayed, audits = replay.replay(ledger, past, None), list(self.loop.audits())
+            digest = self.loop.digest
+            self.loop.close()
+            self.folder.cleanup()
+            assert replayed.learner.digest == digest
+            assert all(audit.logged == audit.computed for audit in audits)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")  # kill -9 does not stop the system
+    monkeypatch.setattr(clerk, "EVERY", 3)
+
+
+def test_any_order_of_events():
+    Play.TestCase.settings = settings(
+        max_examples=200 if LONG else 10,
+        stateful_step_count=50 if LONG else 30,
+        deadline=None,
+        derandomize=not LONG,
+        suppress_health_check=list(HealthCheck),
+    )
+    Play.TestCase("runTest").runTest()
+
+
+VICTIM = """
+    import sys, threading
+    from driftbandit import AutoDOMD, Features, Loop, Number, Reward
+    from driftbandit.loop import clerk
+
+    clerk.EVERY, clerk.PAUSE = 20, 0.01
+    features = Features(context={"age": Number(0, 10)}, arm={"price": Number(0, 10)})
+    reward = Reward(0, 1, wait=0.02, missing=0)
+    loop = Loop(sys.argv[1], features=features, reward=reward, policy=AutoDOMD, floor=0.1)
+    lock = threading.Lock()
+
+    def work(k):
+        n = 0
+        while True:
+            n += 1
+            made = loop.decide({"age": n % 10}, {"a": {"price": k}, "b": {"price": 9}})
+            said = loop.reward(made.id, n % 2)
+            with lock:
+                print(made.id, said, loop.counts["decide"], flush=True)
+
+    for k in range(4):
+        threading.Thread(target=work, args=(k,), daemon=True).start()
+    threading.Event().wait()
+"""
+
+
+def killed(path, seconds):
+    """What a process printed before it was killed, so many seconds after its first line."""
+    command = [sys.executable, "-c", textwrap.dedent(VICTIM), path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        text = process.stdout.readline()  # it lives
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        text += process.stdout.read()
+    return [line.split() for line in text.splitlines() if len(line.split()) == 3]
+
+
+def test_kill_at_any_moment(tmp_path):
+    path, rng, acknowledged = str(tmp_path / "a.db"), random.Random(7), {}
+    for _ in range(200 if LONG else 3):
+        for id, said, _ in killed(path, rng.uniform(0.0, 0.3)):
+            acknowledged[id] = said
+        ledger = Ledger(path, "loop")
+        events, past = list(ledger.read()), replay.past(ledger)
+        decided = {e.id for e in events if e.kind == "decide"}
+        rewarded = {e.id for e in events if e.kind == "reward"}
+        assert acknowledged.keys() <= decided
+        assert acknowledged.keys() <= rewarded
+        whole, resumed = replay.replay(ledger, past, None), replay.latest(ledger, past)
+        assert whole.learner.digest == resumed.learner.digest
+        assert whole.book.counts == resumed.book.counts
+        changes = [c for c in replay.unfold(ledger, past, None)[1] if isinstance(c, Lesson)]
+        taught = [c.decision for c in changes]
+        assert len(taught) == len(set(taught)) == whole.learner.lessons
+        if not LONG:
+            assert [(c.decision, c.value) for c in changes] == lessons(events, 0.02, 0)
+        ledger.close()
+    with Loop(path, teaching="caller") as loop:
+        assert all(audit.logged == audit.computed for audit in loop.audits())
