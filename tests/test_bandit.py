@@ -149,7 +149,7 @@ def test_late_rewards_in_any_order_are_just_updates():
 
 
 def test_memory_stays_the_same_size():
-    assert taught(rounds=5).memory_bytes == taught(rounds=500).memory_bytes == 8 * (3 + 3 + 9)
+    assert taught(rounds=5).memory_bytes == taught(rounds=500).memory_bytes == 8 * (4 + 3 + 9)
 
 
 def test_file_is_an_npz_of_plain_arrays(tmp_path):

@@ -228,7 +228,7 @@ def test_deleted_learners_are_gone_and_their_place_is_used_again():
 
 def test_sizes_are_reported():
     fleet = taught()
-    assert fleet.bytes_per_learner == Bandit(POLICY).memory_bytes == 8 * (3 + 3 + 9)
+    assert fleet.bytes_per_learner == Bandit(POLICY).memory_bytes == 8 * (4 + 3 + 9)
     assert 12 * fleet.bytes_per_learner < fleet.memory_bytes < 50 * fleet.bytes_per_learner
     assert "learners=12" in repr(fleet)
 
@@ -613,7 +613,7 @@ def test_single_precision_has_the_regret_of_double_precision(world, radius, theo
 def test_single_precision_takes_half_the_memory():
     problem = Problem(dim=8)
     double, single = (Fleet(DOMD(problem=problem), dtype=t) for t in ("float64", "float32"))
-    assert single.bytes_per_learner == 4 * (72 + 3)
+    assert single.bytes_per_learner == 4 * (72 + 4)
     assert single.bytes_per_learner <= 0.51 * double.bytes_per_learner
 
 

@@ -9,17 +9,19 @@ import pytest
 import naive
 from driftbandit import (
     DOMD,
+    AutoDOMD,
     Bandit,
     Bernoulli,
     Binomial,
+    Bounded,
     Family,
     Gaussian,
     Poisson,
     Problem,
 )
-from driftbandit.core import domd, links, projection
+from driftbandit.core import auto, domd, links, projection
 from driftbandit.core.compiled import COMPILED
-from driftbandit.core.layout import FLOOR, LIMIT, THETA, T
+from driftbandit.core.layout import BASIS, FLOOR, LIMIT, THETA, G, T
 from driftbandit.core.linalg import dot, factor, inverse, inverse_norm, measure
 
 pytestmark = pytest.mark.kernel
@@ -81,11 +83,11 @@ def test_sums_of_products():
 
 
 @pytest.mark.parametrize(("d", "large"), [(3, None), (33, 1)])
-def test_a_norm_from_any_place_on(d, large):
+def test_a_norm(d, large):
     rng = np.random.default_rng(2)
     A, F, x = naive_spd(rng, d), np.empty((d, d)), rng.standard_normal(d)
     factor(A, F, large)
-    found = inverse_norm(F, np.array([9.0, 8.0, *x, 7.0]), 2, np.empty(d), large)
+    found = inverse_norm(F, x, np.empty(d), large)
     assert found == pytest.approx(math.sqrt(x @ np.linalg.solve(A, x)))
 
 
@@ -419,3 +421,41 @@ def test_learning_is_the_naive_twin_also_on_the_border_of_the_ball(d):
         np.testing.assert_allclose(bandit.theta, twin.estimate(), atol=1e-8)
     np.testing.assert_allclose(bandit.curvature, twin.curvature(), rtol=1e-9, atol=1e-12)
     assert np.linalg.norm(bandit.theta) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("kind", [DOMD, AutoDOMD])
+def test_a_dispersion_is_learnt_as_a_ratio_of_sums(kind):
+    policy = kind(problem=Problem(dim=2, family=Bounded()))
+    rng, row = np.random.default_rng(5), policy.fresh.copy()
+    learn = auto.learn if kind is AutoDOMD else domd.learn
+    errors = slopes = 1.0
+    assert row[G] == 1.0
+    for _ in range(60):
+        x, r = 0.7 * rng.uniform(-1, 1, 2), rng.uniform(0.2, 0.4)
+        z = x @ row[THETA : THETA + 2]
+        errors += (r - policy.problem.family.mu(z)) ** 2
+        slopes += policy.problem.family.dmu(z)
+        learn(policy.recipe, row, x, r, 1.0, None)
+        assert row[G] == pytest.approx(errors / slopes)
+        assert row[BASIS] == pytest.approx(slopes)
+    assert 0.01 < row[G] < 0.3
+
+
+def test_a_learnt_dispersion_has_limits_and_follows():
+    policy = DOMD(problem=Problem(dim=1, family=Bounded()))
+    row, x = policy.fresh.copy(), np.ones(1)
+    for _ in range(3000):
+        domd.learn(policy.recipe, row, x, 0.5, 1.0, None)
+    assert row[G] == 1e-3
+    assert row[BASIS] == pytest.approx(250.25)
+    for t in range(3000):
+        domd.learn(policy.recipe, row, x, float(t % 2), 1.0, None)
+    assert 0.9 < row[G] <= 1.0
+
+
+def test_a_known_dispersion_stays():
+    policy = DOMD(problem=Problem(dim=1, family=Gaussian(variance=0.3)))
+    row = policy.fresh.copy()
+    for _ in range(20):
+        domd.learn(policy.recipe, row, np.ones(1), 2.0, 1.0, None)
+    assert row[G] == 0.3

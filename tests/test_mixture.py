@@ -156,14 +156,14 @@ def learners(row, d, n):
     return [row[a:b].reshape(shape) for a, b, shape in zip(ends, ends[1:], shapes)]
 
 
-def state(policy, logs, seed=3):
-    """The arrays of learners with these log weights, all different."""
+def state(policy, weights, seed=3):
+    """The arrays of learners with these weights, all different."""
     rng, row = np.random.default_rng(seed), policy.fresh.copy()
-    d, n = policy.problem.dim, len(logs)
+    d, n = policy.problem.dim, len(weights)
     numbers, thetas, Hs, Ps = learners(row, d, n)
     numbers[:] = rng.uniform(0.5, 1.5, numbers.shape)
-    numbers[WEIGHT] = logs
-    numbers[WEIGHT + 1] = np.array(logs) - 40.0  # the track with a level is far behind
+    numbers[WEIGHT] = weights
+    numbers[WEIGHT + 1] = 1e-18 * np.array(weights)  # the track with a level is far behind
     numbers[KEPT] = 0.91 + 0.01 * np.arange(n)
     thetas[:] = rng.standard_normal(thetas.shape)
     for H, P in zip(Hs, Ps):
@@ -179,23 +179,23 @@ def test_who_is_renewed_and_from_what():
     gamma = np.tile([0.6, 0.96, 1.0], 2)
     lam = np.repeat([0.5, 4.0], 3) / np.where(gamma < 1, math.sqrt(0.9), 1.0)
     for logs, lead, late in (
-        ([-20.0, -1.0, -20.0, -20.0, -20.0, -9.5], 1, {2, 5}),
-        ([-20.0, -1.0, -9.0, -2.0, -20.0, -10.0], 1, {5}),  # 8 nats are not enough
-        ([-20.0, -30.0, -20.0, -20.0, -1.0, -9.5], 4, {2, 5}),
+        ([-19.0, 0.0, -19.0, -19.0, -19.0, -8.5], 1, {2, 5}),
+        ([-19.0, 0.0, -8.0, -1.0, -19.0, -9.0], 1, {5}),  # 8 nats are not enough
+        ([-19.0, -29.0, -19.0, -19.0, 0.0, -8.5], 4, {2, 5}),
     ):
-        _, numbers, thetas, Hs, Ps = state(policy, logs)
+        _, numbers, thetas, Hs, Ps = state(policy, np.exp(logs))
         before, theta, others = numbers.copy(), thetas[lead].copy(), Hs.copy()
         kept = numbers[KEPT, lead]
         H = kept * Hs[lead] + (1 - kept) * lam[lead] * np.eye(2)
-        assert auto.renew(policy.recipe, numbers, thetas, Hs, Ps, np.empty(2)) == lead
+        auto.renew(policy.recipe, numbers, thetas, Hs, Ps, lead, np.empty(2))
         for k in range(6):
             if k in late:
                 extra = max(0.0, lam[k] - lam[lead])
                 np.testing.assert_allclose(thetas[k], theta)
                 np.testing.assert_allclose(Hs[k], H + extra * np.eye(2))
                 np.testing.assert_allclose(Ps[k], np.linalg.inv(Hs[k]))
-                assert numbers[WEIGHT, k] == -1.0 - 5.0
-                assert numbers[WEIGHT + 1, k] == -41.0 - 5.0
+                assert numbers[WEIGHT, k] == pytest.approx(math.exp(-5.0))
+                assert numbers[WEIGHT + 1, k] == pytest.approx(1e-18 * math.exp(-5.0))
                 assert numbers[KEPT, k] == 1.0
                 same = [GAIN, GAIN + 1, STIFFNESS, STIFFNESS + 1, LEVEL, FIRMNESS, ROUNDS]
                 np.testing.assert_array_equal(numbers[same, k], before[same, lead])
@@ -214,24 +214,45 @@ def test_ageing_follows_the_first_of_equals(discounts, lead):
     np.testing.assert_allclose(row[THETA + 2 : THETA + 6].reshape(2, 2), np.linalg.inv(P))
 
 
-def test_the_leader_is_the_first_of_equals():
-    policy = few(Bernoulli(), 2.0)
-    _, numbers, thetas, Hs, Ps = state(policy, [-3.0, -1.0, -1.0, -2.0, -1.0, -4.0])
-    assert auto.renew(policy.recipe, numbers, thetas, Hs, Ps, np.empty(2)) == 1
+@pytest.mark.parametrize("size", [1.0, 1e-290, 1e290])
+def test_the_leader_is_the_first_of_equals_and_has_weight_1(size):
+    """Learners that predict alike keep their odds, whatever the size of their weights."""
+    policy, weights = few(Bernoulli(), 2.0), np.array([0.1, 0.7, 0.7, 0.3, 0.7, 0.2])
+    _, numbers, thetas, _, _ = state(policy, size * weights)
+    thetas[:], numbers[LEVEL] = 0.0, 0.0
+    lead = auto.judge(policy.recipe, 1.0, numbers, thetas, np.array([0.6, 0.8]), 1.0)
+    assert lead == 1
+    np.testing.assert_allclose(numbers[WEIGHT], weights / 0.7)
 
 
-def test_weights_from_logarithms_of_any_size():
-    policy = few(Bernoulli(), 2.0, share=0.03)
-    for shift in (0.0, -5000.0, 5000.0):
-        logs = shift + np.array([-3.0, -1.0, -2.0, -7.0, -4.0, -4.5])
-        _, numbers, *_ = state(policy, logs)
-        for t, share in ((5.0, 0.03), (99.0, 0.01)):
-            now = numbers.copy()
-            auto.share(policy.recipe, now, 1, t)
-            weights = np.exp([logs - logs.max(), logs - logs.max() - 40.0])
-            prior = np.outer([0.999, 0.001], policy.prior)
-            expected = (1 - share) * weights / weights.sum() + share * prior
-            np.testing.assert_allclose(now[WEIGHT : WEIGHT + 2], expected)
+def test_a_share_goes_back_to_the_prior():
+    policy, weights = few(Bernoulli(), 2.0, share=0.03), np.exp([-3.0, -1.0, -2.0, -7.0, -4.0, 0.0])
+    _, numbers, *_ = state(policy, weights)
+    numbers[WEIGHT + 1] = 0.3 * weights
+    prior = np.outer([0.999, 0.001], policy.prior)
+    for t, share in ((5.0, 0.03), (99.0, 0.01)):
+        now = numbers.copy()
+        auto.share(policy.recipe, now, t)
+        expected = (1 - share) * np.outer([1.0, 0.3], weights) / (1.3 * weights.sum())
+        np.testing.assert_allclose(now[WEIGHT : WEIGHT + 2], expected + share * prior)
+
+
+def test_whose_weight_counts():
+    for pool, expected in (("mixture", [0.5, 0.3, 0.2]), ("leader", [0.0, 1.0, 0.0])):
+        policy, w = few(Bernoulli(), 2.0, pool=pool), np.empty(3)
+        numbers = np.array([[0.1, 0.3, 0.2], [0.4, 0.0, 0.0]])
+        auto.weigh(policy.recipe, numbers, 1, w)
+        np.testing.assert_allclose(w, expected)
+
+
+def test_suspicion_is_the_log_odds_of_those_who_forget():
+    policy, numbers = few(Bernoulli(), 2.0), np.zeros((2, 6))
+    numbers[0] = weights = np.array([0.2, 0.1, 0.3, 0.15, 0.05, 0.2])
+    gamma = np.tile([0.6, 0.96, 1.0], 2)
+    for t, short in ((5.0, []), (8.0, [0.6]), (74.9, [0.6]), (75.1, [0.6, 0.96])):
+        part = min(max(weights[np.isin(gamma, short)].sum(), 1e-12), 1.0 - 1e-12)
+        found = auto.suspicion(policy.recipe, numbers, t)
+        assert found == pytest.approx(math.log(part / (1.0 - part)), rel=1e-4)
 
 
 def test_what_is_pooled():
@@ -240,7 +261,9 @@ def test_what_is_pooled():
     row, numbers, thetas, _, Ps = state(policy, weights)
     numbers[WEIGHT + 1] = 0.25 * numbers[WEIGHT]  # a learner's weight is that of both tracks
     numbers[WEIGHT] *= 0.75
-    auto.pool(policy.recipe, row, numbers, thetas, Ps, 0, np.empty((2, 2)), np.empty(2))
+    w = np.empty(6)
+    auto.weigh(policy.recipe, numbers, 0, w)
+    auto.pool(row, numbers, thetas, Ps, w, np.empty((2, 2)), np.empty(2))
     theta = np.array(weights) @ thetas
     V = sum(
         w * (P / kept + np.outer(v - theta, v - theta))

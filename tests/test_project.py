@@ -94,11 +94,12 @@ def test_everything_public_is_documented():
 ASK = """
 import numpy as np
 from driftbandit.core.domd import age_row
-row = np.array([0.0, 1.0, 1.0, 0.0, 4.0])
-q = np.zeros(16)
-q[0], q[8:10] = 1, (0.5, 2.0)
+from driftbandit.core.layout import GAMMA, LAM, D
+row = np.array([0.0, 1.0, 1.0, 1.0, 0.0, 4.0])
+q = np.zeros(20)
+q[D], q[GAMMA], q[LAM] = 1, 0.5, 2.0
 age_row(q, row, 1.0)
-print(row[4], sum(age_row.stats.cache_hits.values()))
+print(row[-1], sum(age_row.stats.cache_hits.values()))
 """
 
 

@@ -39,7 +39,7 @@ def values(memory, X, width):
     F, y = np.zeros((d, d)), np.empty(d)
     factor(memory.H[0], F, flag(d))
     means = [sum((x * t for x, t in zip(row, memory.theta[0])), 0.0) for row in X]
-    return [m + width * inverse_norm(F, x, 0, y, flag(d)) for m, x in zip(means, X)]
+    return [m + width * inverse_norm(F, x, y, flag(d)) for m, x in zip(means, X)]
 
 
 def best(q, memory, X, k=1):

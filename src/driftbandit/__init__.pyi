@@ -21,6 +21,7 @@ from .environments import Stream as Stream
 from .environments import Switching as Switching
 from .families import Bernoulli as Bernoulli
 from .families import Binomial as Binomial
+from .families import Bounded as Bounded
 from .families import Family as Family
 from .families import Gaussian as Gaussian
 from .families import Poisson as Poisson

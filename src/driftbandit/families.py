@@ -18,6 +18,7 @@ from driftbandit.recipe import Recipe
 Floats = NDArray[np.float64]
 
 LOGIT, IDENTITY, LOG, OWN = range(4)  # codes of links; OWN is any that is not compiled into kernels
+LEAST_G = 1e-3  # part of the largest g below which none is learnt
 LARGEST_EXPONENT = 709.0  # exp overflows beyond; the log link saturates there instead
 
 
@@ -72,6 +73,17 @@ class Family(Recipe):
     def g(self) -> float:
         """Dispersion g(tau): Var(r) = g mu'(z)."""
         return 1.0
+
+    @property
+    def learns_g(self) -> bool:
+        """Whether DOMD and AutoDOMD learn g from their errors; `g` is then where they begin, and
+        the most it can be."""
+        return False
+
+    @property
+    def least_g(self) -> float:
+        """The smallest g that a learner can have."""
+        return self.g * (LEAST_G if self.learns_g else 1.0)
 
     @property
     def quasi(self) -> bool:
@@ -239,6 +251,55 @@ class Binomial(_Logistic, Family):
         return _quantile(
             u, lambda q: special.bdtrik(q, n, p), lambda k: special.bdtr(k, n, p), self.R
         )
+
+
+@dataclass(frozen=True)
+class Bounded(_Logistic, Family):
+    """Real rewards from 0 to 1, mu(z) = 1/(1 + e^-z): revenue, latency, ratings, brought to [0, 1].
+
+    A quasi-likelihood: whatever their distribution, their variance is taken to be g mu'. No
+    variable in [0, 1] has a g above 1. DOMD and AutoDOMD begin there and learn it from their
+    errors; `dispersion` is that of simulated rewards only, drawn from Beta distributions.
+
+    >>> Bounded().contains([0.3, 1.2])
+    array([ True, False])
+    """
+
+    dispersion: float = 0.1
+
+    def __post_init__(self) -> None:
+        self._set(
+            dispersion=validate.interval(
+                "dispersion",
+                self.dispersion,
+                "variance over mu' of simulated rewards",
+                low=0.0,
+                high=0.99,
+            )
+        )
+
+    @property
+    def R(self) -> float:
+        return 1.0
+
+    @property
+    def whole(self) -> bool:
+        return False
+
+    @property
+    def quasi(self) -> bool:
+        return True
+
+    @property
+    def learns_g(self) -> bool:
+        return True
+
+    def draw(self, z: ArrayLike, u: ArrayLike) -> Floats:
+        from scipy import special
+
+        mean, rest = self.mu(z), 1.0 / self.dispersion - 1.0
+        a, b = np.maximum(mean * rest, 1e-300), np.maximum((1.0 - mean) * rest, 1e-300)
+        return np.clip(special.betaincinv(a, b, u), 0.0, 1.0)
 
 
 @dataclass(frozen=True)

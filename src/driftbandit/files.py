@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 FORMAT = "driftbandit"
-VERSION = 2
+VERSION = 3
 LONGEST = 1 << 22  # bytes of a header
 
 

@@ -15,8 +15,8 @@ import math
 
 import numpy as np
 
-from driftbandit.core.compiled import atomic, inlined
-from driftbandit.core.domd import add_outer, descend, learnable, row_sum
+from driftbandit.core.compiled import atomic, inlined, kernel
+from driftbandit.core.domd import add_outer, descend, disperse, learnable, row_sum
 from driftbandit.core.layout import (
     FIRMNESS,
     FLOOR,
@@ -46,7 +46,7 @@ from driftbandit.core.layout import (
 from driftbandit.core.linalg import dot, inverse
 from driftbandit.core.links import log_likelihood, mean_slope
 from driftbandit.core.projection import project, project_by_solves
-from driftbandit.core.windows import learners, pooled, usual_at
+from driftbandit.core.windows import learners, pooled, usual_at, window
 
 REFILL = 0.9  # part of a curvature that is left when lambda is refilled
 REFRESH = 256  # rounds after which P is computed anew from H at the latest, against rounding
@@ -62,44 +62,50 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag
     changed, if x is no context or r no reward."""
     if not learnable(q, x, r):
         return False
-    d, g = x.size, row[G]
-    V, u = np.empty((d, d)), np.empty(d)
+    d, n, g = x.size, int(q[K]), row[G]
+    V, u, w = np.empty((d, d)), np.empty(d), np.empty(n)
     x = x.copy()  # it may be a view of the row
-    numbers, thetas, Hs, Ps = learners(row, d, int(q[K]))
-    before = forgetful(q, numbers, row[T])
-    judge(q, g, numbers, thetas, x, r)
-    suspect(q, row, numbers, before)
+    disperse(q, row, x, pooled(row, d)[0], r)
+    numbers, thetas, Hs, Ps = learners(row, d, n)
+    before = suspicion(q, numbers, row[T])
+    lead = judge(q, g, numbers, thetas, x, r)
+    suspect(row, usual_at(d) + 1, suspicion(q, numbers, row[T]) - before)
     forget(q, numbers, Hs, Ps, steps, row[T] % REFRESH, u)
     teach(q, g, numbers, thetas, Hs, Ps, x, r, u, large)
-    lead = renew(q, numbers, thetas, Hs, Ps, u)
-    share(q, numbers, lead, row[T])
-    pool(q, row, numbers, thetas, Ps, lead, V, u)
+    renew(q, numbers, thetas, Hs, Ps, lead, u)
+    share(q, numbers, row[T])
+    weigh(q, numbers, lead, w)
+    pool(row, numbers, thetas, Ps, w, V, u)
     row[T] += 1.0
-    remember(row, usual_at(d), numbers)
+    remember(row, usual_at(d), numbers, w)
     return True
 
 
 @inlined
-def judge(q: Floats, g: float, numbers: Floats, thetas: Floats, x: Floats, r: float) -> None:
-    """weights <- log weights + log likelihood of r under each learner's two predictions.
+def judge(q: Floats, g: float, numbers: Floats, thetas: Floats, x: Floats, r: float) -> int:
+    """weights <- weights times the likelihood of r under each learner's two predictions, over the
+    largest of these products; returns whose it is, the first of equals.
 
     The gain makes a learner answer for the order of the arms rather than for the size of its
     predictions: when a signal fades but keeps its direction, a long memory still ranks best. The
     second track adds a level that follows the last ten rounds or so: days and users that raise
     all rewards alike are no reason to forget which arm is best.
     """
+    lead, top, n = 0, -math.inf, len(thetas)
     fresh = (1.0 - q[GAIN_KEEP]) * q[GAIN_FLOOR]
     firm = (1.0 - LEVEL_KEEP) * LEVEL_FLOOR * mean_slope(q, 0.0)[1] / g
-    for k in range(len(thetas)):
+    for k in range(n):
         z = 0.0
         for j in range(x.size):
             z += x[j] * thetas[k, j]
         for track in range(2):
             level, gain = track * numbers[LEVEL, k], numbers[GAIN + track, k]
             mean, slope = mean_slope(q, level + gain * z)
-            before = math.log(max(numbers[WEIGHT + track, k], 1e-300))
-            now = log_likelihood(q, r, level + gain * z) / g
-            numbers[WEIGHT + track, k] = before + now
+            now = math.log(max(numbers[WEIGHT + track, k], 1e-300))
+            now += log_likelihood(q, r, level + gain * z) / g
+            numbers[WEIGHT + track, k] = now
+            if now > top:
+                lead, top = k, now
             stiffness = q[GAIN_KEEP] * numbers[STIFFNESS + track, k] + fresh + slope * z * z / g
             stiffness = min(stiffness, STIFFEST)
             step = z * (r - mean) / g + fresh * (1.0 - gain)
@@ -107,43 +113,40 @@ def judge(q: Floats, g: float, numbers: Floats, thetas: Floats, x: Floats, r: fl
             numbers[GAIN + track, k] = max(0.0, gain + step / stiffness)
         numbers[FIRMNESS, k] = min(LEVEL_KEEP * numbers[FIRMNESS, k] + firm + slope / g, STIFFEST)
         numbers[LEVEL, k] += ((r - mean) / g - firm * level) / numbers[FIRMNESS, k]
+    weights = tracks(numbers)
+    for i in range(2 * n):
+        weights[i] = math.exp(weights[i] - top)
+    return lead
 
 
 @inlined
-def forgetful(q: Floats, numbers: Floats, t: float) -> float:
-    """Weight of the learners that forget."""
-    w = 0.0
+def tracks(numbers: Floats) -> Floats:
+    """The weights of all learners in the first track, then in the second."""
+    return window(numbers, WEIGHT, (2 * numbers.shape[1],))
+
+
+@inlined
+def suspicion(q: Floats, numbers: Floats, t: float) -> float:
+    """Log odds that a learner whose memory is shorter than a third of its life is right."""
+    short = long = 0.0
     for k in range(numbers.shape[1]):
-        if forgets(q, k, t):
-            w += both(numbers, k)
-    return w
+        w = numbers[WEIGHT, k] + numbers[WEIGHT + 1, k]
+        if (1.0 - q[GRID + k]) * t > 3.0:
+            short += w
+        else:
+            long += w
+    least = 1e-12 * (short + long)
+    return math.log(max(short, least) / max(long, least))
 
 
 @inlined
-def forgets(q: Floats, k: int, t: float) -> bool:
-    """Whether a learner's memory is shorter than a third of its life."""
-    return (1.0 - q[GRID + k]) * t > 3.0
-
-
-@inlined
-def suspect(q: Floats, row: Floats, numbers: Floats, before: float) -> None:
+def suspect(row: Floats, drift: int, gain: float) -> None:
     """drift <- drift + log of how much better those who forget predicted r than the others.
 
     Were the world at rest and the others right, exp(drift) would be a fair bet: it exceeds 10 with
     probability 1/10 at most (Ville). What is long past fades.
     """
-    t, at = row[T], usual_at(int(q[D])) + 1
-    if before < 1e-12 or before > 1.0 - 1e-12:
-        return
-    top, short, long = stronger(numbers, leader(numbers)), 0.0, 0.0
-    for k in range(numbers.shape[1]):
-        w = math.exp(numbers[WEIGHT, k] - top) + math.exp(numbers[WEIGHT + 1, k] - top)
-        if forgets(q, k, t):
-            short += w
-        else:
-            long += w
-    gain = math.log(max(short, 1e-300) / before) - math.log(max(long, 1e-300) / (1.0 - before))
-    row[at] += gain - row[at] / (t + 300.0)
+    row[drift] += gain - row[drift] / (row[T] + 300.0)
 
 
 @inlined
@@ -154,19 +157,25 @@ def forget(
 
     Where no more than REFILL is kept, H <- kept H + (1 - kept) lambda I.
     """
-    n, d = len(Hs), u.size
+    n = len(Hs)
     for k in range(n):
         gamma = q[GRID + k] if steps == 1.0 else q[GRID + k] ** steps
         kept = numbers[KEPT, k] * gamma
         numbers[ROUNDS, k] *= gamma
         if kept <= REFILL or turn == k % REFRESH:
-            for i in range(d):
-                for j in range(d):
-                    Hs[k, i, j] *= kept
-                Hs[k, i, i] += (1.0 - kept) * q[GRID + n + k]
-            inverse(Hs[k], Ps[k], u)
+            refill(kept, Hs[k], (1.0 - kept) * q[GRID + n + k], Hs[k], Ps[k], u)
             kept = 1.0
         numbers[KEPT, k] = kept
+
+
+@kernel
+def refill(kept: float, old: Floats, more: float, H: Floats, P: Floats, u: Floats) -> None:
+    """H = kept times the old one, which may be H itself, + more I; and P, its inverse."""
+    for i in range(u.size):
+        for j in range(u.size):
+            H[i, j] = kept * old[i, j]
+        H[i, i] += more
+    inverse(H, P, u)
 
 
 @inlined
@@ -205,95 +214,60 @@ def teach(
 
 
 @inlined
-def renew(q: Floats, numbers: Floats, thetas: Floats, Hs: Floats, Ps: Floats, u: Floats) -> int:
+def renew(
+    q: Floats, numbers: Floats, thetas: Floats, Hs: Floats, Ps: Floats, lead: int, u: Floats
+) -> None:
     """Learners with a longer memory than the leader's that lag far behind go on from its state.
-    Returns the leader.
 
     After a jump the long memories hold what is no longer true. Rather than wait until they have
     forgotten it, they start again from the learner that has adapted.
     """
     n, d = thetas.shape
-    lead = leader(numbers)
     for k in range(n):
-        behind = stronger(numbers, lead) - stronger(numbers, k)
-        if behind > q[LAPSE] and q[GRID + k] > q[GRID + lead]:
-            for i in range(d):
-                thetas[k, i] = thetas[lead, i]
-                for j in range(d):
-                    Hs[k, i, j] = numbers[KEPT, lead] * Hs[lead, i, j]
-                Hs[k, i, i] += (1.0 - numbers[KEPT, lead]) * q[GRID + n + lead]  # as in `forget`
-                Hs[k, i, i] += max(0.0, q[GRID + n + k] - q[GRID + n + lead])  # its own floor
-            inverse(Hs[k], Ps[k], u)
+        weight = max(numbers[WEIGHT, k], numbers[WEIGHT + 1, k])  # the leader's is 1
+        if weight < math.exp(-q[LAPSE]) and q[GRID + k] > q[GRID + lead]:
+            kept, lam = numbers[KEPT, lead], q[GRID + n + lead]
+            more = (1.0 - kept) * lam + max(0.0, q[GRID + n + k] - lam)  # up to its own lambda
+            refill(kept, Hs[lead], more, Hs[k], Ps[k], u)
+            for j in range(d):
+                thetas[k, j] = thetas[lead, j]
             for number in range(NUMBERS):
                 numbers[number, k] = numbers[number, lead]
             numbers[KEPT, k] = 1.0
             for track in range(2):
-                numbers[WEIGHT + track, k] -= q[START]
-    return lead
+                numbers[WEIGHT + track, k] *= math.exp(-q[START])
 
 
 @inlined
-def stronger(numbers: Floats, k: int) -> float:
-    """The (log) weight of a learner's better track."""
-    return max(numbers[WEIGHT, k], numbers[WEIGHT + 1, k])
-
-
-@inlined
-def leader(numbers: Floats) -> int:
-    """The learner with the strongest track; the first of equals."""
-    lead = 0
-    for k in range(numbers.shape[1]):
-        if stronger(numbers, k) > stronger(numbers, lead):
-            lead = k
-    return lead
-
-
-@inlined
-def both(numbers: Floats, k: int) -> float:
-    """A learner's weight, both tracks together."""
-    return numbers[WEIGHT, k] + numbers[WEIGHT + 1, k]
-
-
-@inlined
-def share(q: Floats, numbers: Floats, lead: int, t: float) -> None:
-    """From logarithms to weights; a share of all goes back to the prior every round.
+def share(q: Floats, numbers: Floats, t: float) -> None:
+    """Weights sum to 1 again; a share of all goes back to the prior every round.
 
     In a long life the share falls as 1/t. What a fixed share gives to memories of ten rounds would
     blur an estimate that rests on thousands.
     """
-    n, top, total = numbers.shape[1], stronger(numbers, lead), 0.0
+    n, weights, total = numbers.shape[1], tracks(numbers), 0.0
     part = min(q[SHARE], 1.0 / (1.0 + t))
-    for track in range(2):
-        for k in range(n):
-            numbers[WEIGHT + track, k] = math.exp(numbers[WEIGHT + track, k] - top)
-            total += numbers[WEIGHT + track, k]
-    for track in range(2):
-        back = part * (q[SHIFTED] if track else 1.0 - q[SHIFTED])
-        for k in range(n):
-            w = (1.0 - part) * numbers[WEIGHT + track, k] / total
-            numbers[WEIGHT + track, k] = w + back * q[GRID + 3 * n + k]
+    for i in range(2 * n):
+        total += weights[i]
+    for i in range(2 * n):
+        back = part * (1.0 - q[SHIFTED] if i < n else q[SHIFTED])
+        weights[i] = (1.0 - part) * weights[i] / total + back * q[GRID + 3 * n + i % n]
 
 
 @inlined
-def weight(q: Floats, numbers: Floats, k: int, lead: int) -> float:
-    """Weight of a learner in the pool."""
-    if q[MIXTURE] == 0.0:
-        return 1.0 * (k == lead)
-    return both(numbers, k)
+def weigh(q: Floats, numbers: Floats, lead: int, w: Floats) -> None:
+    """w = weights of the learners, both tracks together; or the leader alone."""
+    for k in range(w.size):
+        w[k] = numbers[WEIGHT, k] + numbers[WEIGHT + 1, k]
+        if q[MIXTURE] == 0.0:
+            w[k] = 1.0 * (k == lead)
 
 
 @inlined
 def pool(
-    q: Floats,
-    row: Floats,
-    numbers: Floats,
-    thetas: Floats,
-    Ps: Floats,
-    lead: int,
-    V: Floats,
-    u: Floats,
+    row: Floats, numbers: Floats, thetas: Floats, Ps: Floats, w: Floats, V: Floats, u: Floats
 ) -> None:
-    """theta and H of the normal distribution with the moments of the mixture, or the leader's."""
+    """theta and H of the normal distribution with the moments of the mixture."""
     n, d = thetas.shape
     theta, H = pooled(row, d)
     for j in range(d):
@@ -301,27 +275,25 @@ def pool(
         for i in range(d):
             V[i, j] = 0.0
     for k in range(n):
-        w = weight(q, numbers, k, lead)
         for j in range(d):
-            theta[j] += w * thetas[k, j]
+            theta[j] += w[k] * thetas[k, j]
     for k in range(n):
-        w = weight(q, numbers, k, lead)
-        if w >= TOO_LITTLE:
+        if w[k] >= TOO_LITTLE:
             for j in range(d):
                 u[j] = thetas[k, j] - theta[j]
             for i in range(d):  # what each does not know, and where they disagree
                 for j in range(d):
-                    V[i, j] += w * (Ps[k, i, j] / numbers[KEPT, k] + u[i] * u[j])
+                    V[i, j] += w[k] * (Ps[k, i, j] / numbers[KEPT, k] + u[i] * u[j])
     inverse(V, H, u)
     row[FLOOR] = 1.0 / row_sum(V)
 
 
 @inlined
-def remember(row: Floats, usual: int, numbers: Floats) -> None:
+def remember(row: Floats, usual: int, numbers: Floats, w: Floats) -> None:
     """Note the effective memory: its slow average, and a history that thins itself out."""
     t, now, stride, history = row[T], 0.0, 1.0, row.size - POINTS
-    for k in range(numbers.shape[1]):
-        now += both(numbers, k) * numbers[ROUNDS, k]
+    for k in range(w.size):
+        now += w[k] * numbers[ROUNDS, k]
     while t > POINTS * stride:
         stride *= 2.0
     row[usual] += (math.log(now) - row[usual]) / min(t, 200.0)
@@ -335,8 +307,13 @@ def remember(row: Floats, usual: int, numbers: Floats) -> None:
 @atomic
 def age(q: Floats, row: Floats, steps: float) -> None:
     """Steps without data."""
-    d = int(q[D])
-    V, u = np.empty((d, d)), np.empty(d)
-    numbers, thetas, Hs, Ps = learners(row, d, int(q[K]))
+    d, n, lead = int(q[D]), int(q[K]), 0
+    V, u, w = np.empty((d, d)), np.empty(d), np.empty(n)
+    numbers, thetas, Hs, Ps = learners(row, d, n)
     forget(q, numbers, Hs, Ps, steps, -1.0, u)
-    pool(q, row, numbers, thetas, Ps, leader(numbers), V, u)
+    weights = tracks(numbers)
+    for i in range(2 * n):
+        if weights[i] > weights[lead]:
+            lead = i
+    weigh(q, numbers, lead % n, w)
+    pool(row, numbers, thetas, Ps, w, V, u)

@@ -12,6 +12,7 @@ from numba.extending import register_jitable
 
 from driftbandit.core.compiled import atomic, inlined
 from driftbandit.core.layout import (
+    BASIS,
     CONSTANT,
     ETA,
     FLOOR,
@@ -21,6 +22,7 @@ from driftbandit.core.layout import (
     LOG_MASS,
     LOG_ROUND,
     MASS,
+    OPEN,
     SCALE,
     D,
     Flag,
@@ -34,7 +36,10 @@ from driftbandit.core.linalg import EPS, dot, factor, inverse, inverse_norm, mea
 from driftbandit.core.links import mean_slope, possible
 from driftbandit.core.projection import project, project_by_solves
 from driftbandit.core.windows import pooled, window
+from driftbandit.families import LEAST_G
 from driftbandit.theory.radius import Radius, beta, discounted_count
+
+LONGEST = 250.0  # sum of mu' after which g follows a dispersion that moves: 1,000 rounds or more
 
 for formula in (beta, discounted_count):  # plain Python, and also for kernels
     register_jitable(formula)
@@ -48,6 +53,7 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag
         return False
     d, g = x.size, row[G]
     theta, H = pooled(row, d)
+    disperse(q, row, x, theta, r)
     F, work = np.empty((d, d)), np.empty(2 * d)
     u, x = window(work, 0, (d,)), copied(x, window(work, d, (d,)))  # x may be a view of the row
     gamma = q[GAMMA] if steps == 1.0 else q[GAMMA] ** steps
@@ -70,6 +76,21 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag
         row[FLOOR] = max(row[FLOOR], 1.0 / row_sum(F))
     work[0] = 0.0  # numba frees an array after its last use by name, so windows need this
     return True
+
+
+@inlined
+def disperse(q: Floats, row: Floats, x: Floats, theta: Floats, r: float) -> None:
+    """g <- squared errors of what was predicted over mu', each summed up, where g is learnt: it is
+    used from the next round on.
+
+    A ratio of sums, not a mean of ratios: before the first click of a rare kind mu' is small, so
+    rounds without one say little about g.
+    """
+    if q[OPEN] > 0.0:
+        mean, slope = mean_slope(q, dot(x, theta))
+        row[BASIS] = min(row[BASIS], LONGEST) + slope
+        row[G] += ((r - mean) * (r - mean) - row[G] * slope) / row[BASIS]
+        row[G] = min(max(row[G], LEAST_G * q[OPEN]), q[OPEN])
 
 
 @inlined
@@ -171,7 +192,7 @@ def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large:
     for turn in range(-1, n if first >= 0 else -1):
         a = first if turn < 0 else turn  # the most promising first: few others then reach it
         if ahead(bound[a], a, value, last):
-            value[a] += width * inverse_norm(F, X, a * d, y, large)
+            value[a] += width * inverse_norm(F, window(X, a * d, (d,)), y, large)
             bound[a] = math.nan  # it has had its turn
             enter(a, value, best)
             last = best[k - 1]

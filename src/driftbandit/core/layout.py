@@ -2,7 +2,7 @@
 
 A learner is one row of float64. DOMD's row is
 
-    t, g, floor, theta (d), H (d, d)
+    t, g, basis, floor, theta (d), H (d, d)
 
 and AutoDOMD's goes on with its K learners. Tables of fields say so in Python (`views`, `packed`);
 `learners_at` says the same to kernels (see `windows`). The recipe is no part of a row: it travels
@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 Fields = dict[str, tuple[int, ...]]
 Flag = int | None  # of a kernel: where it is None, numba leaves its branch out
 
-T, G, FLOOR, THETA = range(4)  # places in a row; H follows theta
+T, G, BASIS, FLOOR, THETA = range(5)  # places in a row; H follows theta
 POINTS = 128  # of AutoDOMD's history of its effective memory
 
 
@@ -31,13 +31,14 @@ class Memory(NamedTuple):
 
     t: Floats  # (n,)       rounds seen
     g: Floats  # (n,)       dispersion g(tau)
+    basis: Floats  # (n,)       what a g that is learnt rests on: a sum of mu'
     floor: Floats  # (n,)       H >= floor I
     theta: Floats  # (n, d)     estimate
     H: Floats  # (n, d, d)  discounted curvature
 
 
 class AutoMemory(NamedTuple):
-    """Everything n mixtures of K learners remember; the first five are what decisions need.
+    """Everything n mixtures of K learners remember; the first six are what decisions need.
 
     What K learners know since they were last refreshed is weighted by `kept`: the curvature of
     learner k is kept[k] Hs[k], and its inverse Ps[k] / kept[k].
@@ -45,6 +46,7 @@ class AutoMemory(NamedTuple):
 
     t: Floats
     g: Floats
+    basis: Floats
     floor: Floats
     theta: Floats  # (n, d)        pooled estimate
     H: Floats  # (n, d, d)     inverse of the pooled covariance
@@ -65,7 +67,7 @@ class AutoMemory(NamedTuple):
 
 def domd_fields(d: int) -> Fields:
     """Names and shapes of DOMD's row, in order."""
-    return {"t": (), "g": (), "floor": (), "theta": (d,), "H": (d, d)}
+    return {"t": (), "g": (), "basis": (), "floor": (), "theta": (d,), "H": (d, d)}
 
 
 def auto_fields(d: int, k: int) -> Fields:
@@ -132,6 +134,7 @@ def learners_at(d: int, n: int) -> tuple[int, int, int, int]:
     LOW,  # smallest and largest reward, and whether rewards are whole numbers
     HIGH,
     WHOLE,
+    OPEN,  # the largest g where it is learnt, else 0
     S,
     GAMMA,
     LAM,
@@ -141,7 +144,7 @@ def learners_at(d: int, n: int) -> tuple[int, int, int, int]:
     LOG_ROUND,
     LOG_MASS,
     MASS,
-) = range(16)
+) = range(17)
 # AutoDOMD's grid follows: numbers, then K of each of gamma, lambda, S and the prior.
 (
     K,
@@ -153,4 +156,4 @@ def learners_at(d: int, n: int) -> tuple[int, int, int, int]:
     SHIFTED,  # part of a learner's prior weight that its second track has
     MIXTURE,  # pool all learners, or follow the leader
     GRID,
-) = range(16, 25)
+) = range(17, 26)

@@ -82,18 +82,18 @@ def solve(F: Floats, b: Floats, u: Floats, large: Flag) -> None:
 
 
 @kernel
-def inverse_norm(F: Floats, x: Floats, at: int, y: Floats, large: Flag) -> float:
-    """||x||_{A^-1} of the d numbers from this place on: sqrt(y' D^-1 y) with L y = x."""
+def inverse_norm(F: Floats, x: Floats, y: Floats, large: Flag) -> float:
+    """||x||_{A^-1} = sqrt(y' D^-1 y) with L y = x; y is scratch."""
     total = 0.0
     if large is not None:
         for j in range(y.size):
-            y[j] = x[at + j]
+            y[j] = x[j]
         lapack.forward(F, y)
         for k in range(y.size):
             total += (y[k] * F[k, k]) ** 2
         return math.sqrt(total)
     for j in range(y.size):
-        rest = x[at + j]
+        rest = x[j]
         for k in range(j):
             rest -= F[k, j] * y[k]
         y[j] = rest

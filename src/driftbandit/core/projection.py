@@ -37,7 +37,7 @@ def project(c: float, A: Floats, w: float, x: Floats, v: Floats, S: float, large
         length = math.sqrt(dot(v, v))
         if length <= S * CLOSE:
             break
-        step = (length / inverse_norm(F, v, 0, y, large)) ** 2 * (length - S) / S
+        step = (length / inverse_norm(F, v, y, large)) ** 2 * (length - S) / S
         if nu + step <= nu:
             break
         nu += step

@@ -13,7 +13,7 @@ from driftbandit import validate
 from driftbandit.core.auto import LEVEL_FLOOR, REFILL, TOO_LITTLE
 from driftbandit.core.layout import POINTS, AutoMemory, Fields, Memory, auto_fields, packed
 from driftbandit.policies.base import Floats, Ints, Scores
-from driftbandit.policies.domd import DOMD
+from driftbandit.policies.domd import BASIS_AT_FIRST, DOMD, dispersed
 from driftbandit.policies.rows import AutoRows, RowPolicy
 from driftbandit.problem import Problem
 
@@ -191,7 +191,11 @@ class AutoDOMD(RowPolicy):
 
     @property
     def fields(self) -> Fields:
-        return auto_fields(self.problem.dim, self._grid[0].size)
+        assert self.discounts is not None
+        assert self.regularizations is not None
+        long = sum(map(_is_long, self.discounts))  # counted: a file can promise a huge grid
+        learners = (len(self.discounts) - long) * len(self.regularizations) + long
+        return auto_fields(self.problem.dim, learners)
 
     @cached_property
     def fresh(self) -> Floats:
@@ -201,6 +205,7 @@ class AutoDOMD(RowPolicy):
         precision = 1.0 / np.sum(w / lam, where=w >= TOO_LITTLE)
         begin = {
             "g": self.problem.family.g,
+            "basis": BASIS_AT_FIRST,
             "floor": precision,
             "H": precision * np.eye(d),
             "weights": np.outer([1.0 - self.levels, self.levels], prior),
@@ -218,7 +223,7 @@ class AutoDOMD(RowPolicy):
         return self._judge.noise_size
 
     def scores(self, memory: AutoMemory, arms: Floats) -> Scores:
-        return self._judge.scores(Memory(*memory[:5]), arms)
+        return self._judge.scores(Memory(*memory[:6]), arms)
 
     def deviation(self, memory: AutoMemory, arms: Floats) -> Floats:
         """sqrt(x'Vx) with the mixture's covariance V."""
@@ -243,7 +248,7 @@ class AutoDOMD(RowPolicy):
         floor = memory.floor * (1.0 - 1e-6) - 1e-14 * self.problem.dim * spread.sum(axis=1)
         positive = (memory.floor > 0.0) & (spread[:, 0] > 0.0) & (spread[:, 0] >= floor)
         counts = (memory.rounds >= 0.0) & (memory.rounds <= validate.MOST)
-        scale = (memory.g == self.problem.family.g) & (np.abs(memory.usual) <= 100.0)
+        scale = dispersed(self.problem, memory) & (np.abs(memory.usual) <= 100.0)
         tests = inside, kept, floors, positive, counts, scale
         return bool(weights and inverse and firm and gains and all(test.all() for test in tests))
 

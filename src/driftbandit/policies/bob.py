@@ -18,11 +18,17 @@ from driftbandit.policies.base import Floats, Ints, Policy, Scores
 from driftbandit.policies.domd import DOMD
 from driftbandit.policies.index import index_scores
 
-LEARNT = ("floor", "theta", "H")  # what a round changes in DOMD's part, besides the count
+LEARNT = (
+    "g",
+    "basis",
+    "floor",
+    "theta",
+    "H",
+)  # what a round changes in DOMD's part, besides the count
 
 
 class BlockMemory(NamedTuple):
-    """Everything n learners of BOB-DOMD remember; the last four are the DOMD of the block.
+    """Everything n learners of BOB-DOMD remember; the last five are the DOMD of the block.
 
     A block begins when t is a multiple of its length. Then DOMD is fresh, and `arm` is that of
     the block before until the first reward draws another: no discount matters in a first round.
@@ -33,6 +39,7 @@ class BlockMemory(NamedTuple):
     gain: Floats  # (n,)       rewards of the block so far, as shares of the range
     log_weights: Floats  # (n, K)     EXP3's, the largest 0
     g: Floats  # (n,)       dispersion g(tau)
+    basis: Floats  # (n,)       what a g that is learnt rests on
     floor: Floats  # (n,)       H >= floor I
     theta: Floats  # (n, d)     estimate
     H: Floats  # (n, d, d)  discounted curvature
@@ -124,13 +131,13 @@ class BOBDOMD(Policy):
             arm=np.zeros(n, dtype=np.int64),
             gain=np.zeros(n),
             log_weights=np.zeros((n, len(self.discounts))),
-            **{name: np.ascontiguousarray(fresh[name]) for name in ("g", *LEARNT)},
+            **{name: np.ascontiguousarray(fresh[name]) for name in LEARNT},
         )
 
     def inner(self, memory: BlockMemory) -> Memory:
         """DOMD's part: a learner that has seen the rounds of the block."""
-        _, _, _, _, g, floor, theta, H = memory
-        return Memory((memory.t % self.length).astype(float), g, floor, theta, H)
+        _, _, _, _, *domd = memory
+        return Memory((memory.t % self.length).astype(float), *domd)
 
     def _teams(self, memory: BlockMemory) -> Iterator[tuple[DOMD, Ints]]:
         """Every discount that is in use, and the rows that use it."""

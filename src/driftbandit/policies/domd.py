@@ -19,6 +19,7 @@ from driftbandit.problem import Problem
 from driftbandit.theory import Radius, beta
 
 FAINTEST = 1e-9  # lambda over what one reward can add: below, rounding would eat it
+BASIS_AT_FIRST = 1.0  # what the first g rests on, where it is learnt: 4 rounds at mean 1/2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +158,7 @@ class DOMD(RowPolicy):
             link.low,
             link.high,
             link.whole,
+            problem.family.g * problem.family.learns_g,
         )
         letters = problem.ball, self.discount, self._lam, self.step
         scale = 1.0 if self.scale is None else self.scale
@@ -174,7 +176,8 @@ class DOMD(RowPolicy):
     def fresh(self) -> Floats:
         """theta_1 = 0 and H_1 = lambda I."""
         d, lam, g = self.problem.dim, self._lam, self.problem.family.g
-        return np.concatenate([[0.0, g, lam], np.zeros(d), (lam * np.eye(d)).ravel()])
+        numbers = [0.0, g, BASIS_AT_FIRST, lam]
+        return np.concatenate([numbers, np.zeros(d), (lam * np.eye(d)).ravel()])
 
     @property
     def noise_size(self) -> int:
@@ -212,7 +215,7 @@ class DOMD(RowPolicy):
     def _most(self) -> float:
         """What one reward can add to the curvature."""
         family, L = self.problem.family, self.problem.context_norm
-        return family.k_mu(self.problem.ball * L) / family.g * L**2
+        return family.k_mu(self.problem.ball * L) / family.least_g * L**2
 
     def sane(self, memory: Memory) -> bool:
         if not super().sane(memory):
@@ -224,14 +227,21 @@ class DOMD(RowPolicy):
         floor = (least >= memory.floor * (1.0 - 1e-6) - rounding) & (
             memory.floor >= self._lam * (1.0 - 1e-6)
         )
-        g = np.allclose(memory.g, self.problem.family.g, rtol=1e-6, atol=0.0)
-        return bool(inside.all() and symmetric and floor.all() and g)
+        tests = inside, floor, dispersed(self.problem, memory)
+        return bool(symmetric and all(test.all() for test in tests))
 
     def deviation(self, memory: Memory, arms: Floats) -> Floats:
         """||x||_{H^-1}, widened by sqrt(eta/2): a step of eta > 2 overreacts to every reward."""
         arms, family = self._arms(memory, arms), self.problem.family
         width = np.full(len(memory.t), math.sqrt(max(1.0, self.step / 2.0)))
         return index_scores(family, True, memory.theta, memory.H, width, arms).bonus
+
+
+def dispersed(problem: Problem, memory: Any) -> Any:
+    """Whether each g is one that a learner can have."""
+    family = problem.family
+    most, least = family.g * (1.0 + 1e-6), family.least_g * (1.0 - 1e-6)
+    return (least <= memory.g) & (memory.g <= most) & (memory.basis > 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
