@@ -1,0 +1,108 @@
+"""Menus: the arms of a row, as logs write them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from driftbandit import validate
+from driftbandit.evidence.rows import Menu
+
+KEPT = 10_000  # different menus in memory at once
+ARM = "arm"  # the column of arms of which only the name is known
+
+
+class NoMenu(ValueError):
+    """Why a row has no menu, or its action is not on it."""
+
+
+class Menus:
+    """Menus of a log, each made once; `fixed` is what all rows offer that say nothing else."""
+
+    def __init__(self, fixed: Any = None) -> None:
+        self._known: dict[str, Menu] = {}
+        self.names: list[str] = []  # of all arms so far, in the order they were seen
+        self._codes: dict[str, int] = {}
+        try:
+            self._fixed = None if fixed is None else menu_of(fixed, None)
+        except NoMenu as error:
+            raise ValueError(
+                "arms must be a list of names, or a mapping from names to columns, got "
+                f"{validate.show(fixed)}"
+            ) from error
+
+    def menu(self, offered: Any, names: Any) -> Menu:
+        """What a row offers: JSON or lists and mappings; nothing means what all rows offer."""
+        if offered is None and names is None:
+            if self._fixed is None:
+                raise NoMenu("no arms: name their column, or pass arms=")
+            return self._fixed
+        text = offered if isinstance(offered, str) and names is None else f"{offered!r}|{names!r}"
+        found = self._known.get(text)
+        if found is None:
+            if len(self._known) >= KEPT:
+                self._known.clear()
+            found = self._known[text] = menu_of(offered, names)
+        return found
+
+    def place(self, menu: Menu, action: Any) -> int:
+        """Where an action is on its menu: a name, or a place counted from 0."""
+        if isinstance(action, (float, np.floating)) and action == int(action):
+            action = int(action)  # frames turn whole numbers into floats where some are missing
+        place = menu.places.get(action if isinstance(action, str) else str(action))
+        if place is None:
+            raise NoMenu("an action that is not among the arms")
+        return place
+
+    def codes(self, menu: Menu) -> list[int]:
+        """Numbers of its arms' names, the same in the whole log."""
+        for name in menu.names:
+            if name not in self._codes:
+                self._codes[name] = len(self.names)
+                self.names.append(name)
+        return [self._codes[name] for name in menu.names]
+
+
+def menu_of(offered: Any, names: Any) -> Menu:
+    """A menu from a mapping of names to columns, a list of columns, or a list of names."""
+    if isinstance(offered, str):
+        try:
+            offered = json.loads(offered)
+        except ValueError:
+            raise NoMenu("arms that are no JSON") from None
+    if isinstance(offered, np.ndarray):
+        offered = offered.tolist()
+    if isinstance(offered, Mapping):
+        names, offered = list(offered), list(offered.values())
+    names = [*map(str, offered if names is None and _are_names(offered) else _places(names, offered))]
+    columns = [{ARM: name} for name in names] if _are_names(offered) else _columns(offered, names)
+    if not names or len(set(names)) < len(names) or len(columns) != len(names):
+        raise NoMenu("no arms, or the same name twice")
+    return Menu(names, columns)
+
+
+def _are_names(offered: Any) -> bool:
+    return offered is None or (
+        isinstance(offered, (list, tuple))
+        and len(offered) > 0
+        and all(isinstance(each, (str, int)) for each in offered)
+    )
+
+
+def _places(names: Any, offered: Any) -> Any:
+    if names is None:
+        return range(len(offered)) if isinstance(offered, (list, tuple)) else ()
+    return json.loads(names) if isinstance(names, str) else names
+
+
+def _columns(offered: Any, names: list[str]) -> list[Mapping[str, Any]]:
+    """Columns of arms; where there are none at all, the name is the only one."""
+    if not isinstance(offered, (list, tuple)):
+        raise NoMenu("arms that are no list and no mapping")
+    columns = [{} if each is None else each for each in offered]
+    if not all(isinstance(each, Mapping) for each in columns):
+        raise NoMenu("an arm that is no mapping of columns")
+    return columns if any(columns) else [{ARM: name} for name in names]
