@@ -108,11 +108,12 @@ class Features(Recipe):
         return f"{stable(text):016x}"
 
     def problem(self, reward: Any = None) -> Problem:
-        """The `Problem` of learning from these rows; `reward` is a family, or has a `family`."""
+        """The `Problem` of learning from these rows; `reward` is a `Reward`, or a family."""
         family = Bernoulli() if reward is None else getattr(reward, "family", reward)
         if not isinstance(family, Family):
             raise ValueError(
-                f"reward must be a family such as Bernoulli(), got {validate.show(reward)}"
+                f"reward must be a Reward(0, 1) or a family such as Bernoulli(), got "
+                f"{validate.show(reward)}"
             )
         return Problem(dim=self.size, family=family, context_norm=self.norm)
 
