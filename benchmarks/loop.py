@@ -1,4 +1,5 @@
-"""A loop under load: `make bench-loop` prints decisions a second, each stored on the disk.
+"""A loop under load: `make bench-loop` prints decisions a second, each stored on the disk, and
+what it takes to replay a log.
 
 Exit status 1 if a figure is missed. The disk's own time is printed beside: a machine with slow
 fsync has fewer groups a second, each with more decisions.
@@ -18,12 +19,21 @@ import numpy as np
 
 from benchmarks.features import COLUMNS, CONTEXT, arms
 from benchmarks.speed import report
-from driftbandit import Features, Loop, Reward
+from driftbandit import DOMD, AutoDOMD, Features, Loop, Reward
+from driftbandit.loop import replay
+from driftbandit.loop.events import Event, write
+from driftbandit.loop.ledger import Ledger
 
 THREADS = 8
 PAIRS = [("age", "price"), ("country", "genre"), ("mobile", "price"), ("visits", "new")]
 FEATURES = Features(**COLUMNS, interactions=PAIRS)
 WAIT = 2.0  # seconds until a decision is taught
+SMALL = Features(
+    context={name: COLUMNS["context"][name] for name in ("age", "hour", "visits")},
+    arm=COLUMNS["arm"],
+    interactions=[("age", "price"), ("hour", "genre"), ("visits", "new")],
+)
+ALLOWED = {DOMD: 30.0, AutoDOMD: 150.0}  # seconds for 10^6 events
 
 
 def fsync(folder: Path) -> float:
@@ -61,7 +71,47 @@ def load(loop: Loop, seconds: float, rewarded: float) -> np.ndarray:
     return np.array(spent)
 
 
-def figures(seconds: float):
+def decision(seq: int, k: int, age: int, choice: int, given: list[dict]) -> Event:
+    """The k-th decision of a log, as a loop would have stored it."""
+    data = {"context": {"age": age, "hour": k % 24, "visits": 3}, "arms": given, "default": None}
+    data |= {"names": list(range(20)), "choice": choice, "p": [0.05] * 20, "role": "live"}
+    data |= {"version": SMALL.version, "settings": 2, "learner": [0, 0, 0.0]}
+    return Event(seq, "decide", float(k), f"decision {k}", None, write(data))
+
+
+def history(ledger: Ledger, events: int) -> None:
+    """Decisions and their rewards; windows close every 100 decisions."""
+    rng, given, seq, group = np.random.default_rng(0), arms(20), ledger.last(), []
+    for k in range(events // 2):
+        seq += 2
+        group.append(decision(seq - 1, k, int(rng.integers(18, 90)), int(rng.integers(20)), given))
+        said = write({"value": float(k % 2), "clipped": False, "of": seq - 1})
+        group.append(Event(seq, "reward", float(k), f"decision {k}", None, said))
+        if k % 100 == 99:
+            seq += 1
+            group.append(Event(seq, "advance", float(k)))
+            ledger.append(group)
+            group = []
+    ledger.append(group)
+
+
+def replays(events: int):
+    for policy, allowed in ALLOWED.items():
+        with tempfile.TemporaryDirectory(dir=".") as folder:
+            path, reward = f"{folder}/loop.db", Reward(0, 1, wait=1000, missing=0)
+            Loop(path, features=SMALL, reward=reward, policy=policy, clock="events").close()
+            ledger = Ledger(path, "loop")
+            history(ledger, events)
+            tic = time.process_time()  # of one core, whoever else is busy
+            replay.replay(ledger, replay.past(ledger), None)
+            spent = (time.process_time() - tic) * 1e6 / events
+            ledger.close()
+        what = f"{policy.__name__}, d={SMALL.size}: a replay of 10^6 events, s"
+        yield what, spent, f"<= {allowed:g}", spent <= allowed
+
+
+def figures(seconds: float, events: int):
+    yield from replays(events)
     with tempfile.TemporaryDirectory(dir=".") as folder:
         yield "the disk's fsync: ms", 1e3 * fsync(Path(folder)), "", True
         reward = Reward(0, 1, wait=WAIT, missing=0)
@@ -82,8 +132,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--csv", type=Path, help="also write the figures to this file")
+    parser.add_argument("--events", type=int, default=1_000_000, help="length of the log")
     args = parser.parse_args()
-    return report("A loop under load", figures(args.seconds), args.csv)
+    return report("A loop under load", figures(args.seconds, args.events), args.csv)
 
 
 if __name__ == "__main__":

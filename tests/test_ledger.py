@@ -68,8 +68,8 @@ def test_checkpoints_and_what_they_replace(ledger):
     ledger.append([event(5), event(6), event(7), marks[1]], [(8, b"eight")])
     assert ledger.checkpoints() == marks
     assert ledger.state(4) == b"four"
-    ledger.rest_on(8)
-    while ledger.sweep(6):
+    ledger.rest_on(8, start=6)
+    while ledger.sweep():
         pass
     assert ledger.checkpoints() == marks[1:]
     assert [e.seq for e in ledger.read(6)] == [6, 7, 8]
@@ -78,7 +78,7 @@ def test_checkpoints_and_what_they_replace(ledger):
         list(ledger.read())
     ledger.close()
     ledger.__init__(ledger.path, "shop")
-    assert ledger.base == 8
+    assert (ledger.base, ledger.start) == (8, 6)
 
 
 def test_erased_text_leaves_the_file(ledger):
@@ -88,7 +88,7 @@ def test_erased_text_leaves_the_file(ledger):
     assert ledger.about("ann") == [1, 3]
     ledger.erase([1, 3], [event(4, "erase"), event(5, "checkpoint")], [(5, b"state")])
     assert [e.kind for e in ledger.read()] == ["erased", "decide", "erased", "erase", "checkpoint"]
-    assert ledger.base == 5
+    assert (ledger.base, ledger.start) == (5, 1)
     for name in os.listdir(os.path.dirname(ledger.path)):
         with open(os.path.join(os.path.dirname(ledger.path), name), "rb") as file:
             assert b"Sesamstraat" not in file.read()
@@ -224,7 +224,7 @@ def test_plain_values():
 
 
 def said(book, kind, at=0.0, id=None, **data):
-    data.setdefault("of", None)
+    data = {"of": None, "clipped": False} | data
     return book.apply(Event(book.seq + 1, kind, at, id, None, write(data)))
 
 
@@ -282,10 +282,25 @@ def test_a_reward_may_come_before_its_decision():
 def test_what_is_open_follows_from_where_the_book_says():
     book, events = Book(10.0, 0.0), []
     for k in range(50):
+        known, early = ({"value": k, "of": of, "clipped": False} for of in (1, None))
         for each in (
             Event(book.seq + 1, "decide", k, f"d{k}"),
-            Event(book.seq + 2, "reward", k, f"d{k // 2}", None, write({"value": k, "of": 1})),
-            Event(book.seq + 3, "reward", k, f"d{k + 3}", None, write({"value": k, "of": None})),
+            Event(
+                book.seq + 2,
+                "reward",
+                k,
+                f"d{k // 2}",
+                None,
+                write(known),
+            ),
+            Event(
+                book.seq + 3,
+                "reward",
+                k,
+                f"d{k + 3}",
+                None,
+                write(early),
+            ),
             Event(book.seq + 4, "advance", k),
         ):
             events.append(each)

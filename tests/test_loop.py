@@ -1,5 +1,6 @@
 """Loop: decisions with known probabilities, late rewards, a learner that follows from the log."""
 
+import json
 import math
 import os
 import pickle
@@ -24,9 +25,11 @@ from driftbandit import (
     Reward,
     Vector,
 )
-from driftbandit.loop import clerk, database, replay
+from driftbandit.loop import clerk, database, replay, tickets
+from driftbandit.loop.book import Lesson
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.rules import Floor, InverseGap, Thompson
+from driftbandit.policies.growth import grown_policy
 
 FEATURES = Features(
     context={"age": Number(18, 90), "country": Category(["NL", "DE"])},
@@ -69,8 +72,7 @@ def play(loop, n=60, seed=0, start=0.0, **options):
 
 def replayed(loop):
     """The learner from the very beginning of the log, or from where the log begins."""
-    start, _ = replay.origin(loop._ledger)
-    return replay.replay(loop._ledger, loop._desk.now, start)
+    return replay.replay(loop._ledger, loop._desk.now, replay.origin(loop._ledger))
 
 
 def check(loop):
@@ -87,13 +89,21 @@ def check(loop):
     return audits
 
 
+def taught(loop):
+    """Rows and rewards that the log's frame says were taught, in the order of events."""
+    _, changes = replay.unfold(loop._ledger, loop._desk.now, None)
+    order = [change.decision for change in changes if isinstance(change, Lesson)]
+    rows = {row["seq"]: row for row in loop.log().iter_rows(named=True)}
+    for seq in (seq for seq in order if rows[seq]["status"] == "taught"):
+        x = FEATURES.encode(json.loads(rows[seq]["context"]), [ARMS[rows[seq]["arm"]]])[0]
+        yield x, CLICKS.inside(rows[seq]["reward"])[0]
+
+
 def by_hand(loop):
-    """A bandit that is taught what the log's frame says, in order of time."""
-    log = loop.log().filter(pl.col("status") == "taught").sort("at", "seq")
+    """A bandit that is taught the same, one after the other."""
     bandit = Bandit(DOMD(problem=FEATURES.problem(CLICKS)))
-    for row in log.iter_rows(named=True):
-        x = FEATURES.encode(eval(row["context"].replace("null", "None")), [ARMS[row["arm"]]])[0]
-        bandit.update(x, CLICKS.inside(row["reward"])[0])
+    for x, r in taught(loop):
+        bandit.update(x, r)
     return bandit
 
 
@@ -106,7 +116,7 @@ def test_learner_is_a_function_of_the_log(tmp_path):
         digest, counts = loop.digest, loop.counts
     with again(tmp_path) as loop:
         assert loop.digest == digest
-        assert loop.counts == counts | {"checkpoint": 1}
+        assert loop.counts == counts
         play(loop, start=600.0, seed=1)
         check(loop)
         assert loop.audit(made[30].id).agrees
@@ -129,8 +139,10 @@ def test_every_rule_and_memory(tmp_path, policy, rule, half_life):
         check(loop)
     with again(tmp_path) as loop:
         assert loop.settings.rule == rule
-        play(loop, 10, start=5000.0)
+        made = play(loop, 10, start=5000.0)
         check(loop)
+        aged = loop._ledger.find(made[0].id).read()["learner"][2]
+        assert aged > 4000.0 if half_life else aged == 0.0
 
 
 def test_no_wait(tmp_path):
@@ -152,6 +164,7 @@ def test_rewards_that_are_late_held_or_wrong(tmp_path):
         assert loop.reward("mine", 1, at=0.0) == "held"
         decision = loop.decide({}, ARMS, id="mine", at=1.0)
         assert loop.reward(decision.id, 0.5) == "corrected"
+        assert loop.reward(decision.id, math.inf) == "corrected"
         assert loop.reward(decision.id, 7) == "corrected"  # clipped
         loop.advance(101.0)
         row = loop.log().row(0, named=True)
@@ -159,7 +172,7 @@ def test_rewards_that_are_late_held_or_wrong(tmp_path):
         assert loop.reward(decision.id, 0) == "late"
         assert loop.cancel(decision.id) == "late"
         assert loop.log().row(0, named=True)["late"] == 1
-        assert loop.counts["clipped"] == 1
+        assert loop.counts["clipped"] == 2
         for bad in ("1", None, math.nan, [1], 1j):
             with pytest.raises(ValueError, match=r"reward|value|number"):
                 loop.reward(decision.id, bad)
@@ -272,18 +285,16 @@ def test_growth_takes_open_decisions_along(tmp_path):
 
 
 def test_growth_is_a_learner_whose_new_columns_were_zero(tmp_path):
-    grown = FEATURES.grow(context={"vip": Flag()})
     with opened(tmp_path, reward=Reward(0, 1)) as loop:
-        twin = Bandit(DOMD(problem=FEATURES.problem(CLICKS)))
-        made = play(loop)
+        play(loop)
+        policy = loop._desk.learner.version.policy
         loop.grow(context={"vip": Flag()})
-        log = loop.log().filter(pl.col("status") == "taught")
-        assert len(made) == 60
-        assert len(log)
-        del twin
-        larger = loop._desk.learner.bandit
-        assert larger.theta.size == grown.size
-        assert not larger.theta[FEATURES.size :].any()
+        twin = Bandit(grown_policy(policy, loop.features.problem(loop.declaration.reward)))
+        for x, r in taught(loop):
+            twin.update(loop.features.pad(x), r)
+        assert twin.rounds > 20
+        assert np.allclose(twin.theta, loop._desk.learner.bandit.theta, atol=1e-12)
+        assert np.allclose(twin.curvature, loop._desk.learner.bandit.curvature, atol=1e-9)
 
 
 def test_erasure(tmp_path):
@@ -295,6 +306,8 @@ def test_erasure(tmp_path):
         assert loop.digest == digest
         log = loop.log()
         assert log.filter(pl.col("key") == "user 1").is_empty()
+        rest = before.filter(pl.col("key") != "user 1")
+        assert log.select("id", "status", "reward").equals(rest.select("id", "status", "reward"))
         theirs = before.filter(pl.col("key") == "user 1")["id"][0]
         with pytest.raises(ValueError, match="no decision"):
             loop.audit(theirs)
@@ -313,7 +326,8 @@ def test_relearning_forgets_what_a_key_taught(tmp_path):
     for erased in (True, False):
         folder = tmp_path / str(erased)
         folder.mkdir()
-        with opened(folder, floor=1.0) as loop:  # so that choices do not depend on the learner
+        # sampled by id alone, while probabilities depend on the learner
+        with opened(folder, floor=None, rule=InverseGap(0.1, strength=1e-6)) as loop:
             for k in range(30):
                 for who in ("ann", "bob") if erased else ("ann",):
                     made = loop.decide({"age": 20 + k}, ARMS, id=f"{who} {k}", key=who, at=k * 10.0)
@@ -321,11 +335,35 @@ def test_relearning_forgets_what_a_key_taught(tmp_path):
             loop.advance(1000.0)
             if erased:
                 kept = loop.digest
+                loop.decide({}, ARMS, at=1000.0)  # by a learner that is gone
                 loop.erase(key="bob", relearn=True)
+                assert loop.decide({}, ARMS, at=1000.0).id in [a.id for a in loop.audits()]
                 assert loop.digest != kept
             digests.append(loop.digest)
             check(loop)
     assert digests[0] == digests[1]
+
+
+def test_a_checkpoint_that_was_under_way_does_not_bring_back_what_was_erased(tmp_path):
+    with opened(tmp_path) as loop:
+        play(loop, key="ann")
+        data, state = replay.checkpoint(loop._desk.learner, loop._desk.clerk.mark())
+        loop.erase(key="ann", relearn=True)
+        loop._desk.clerk.submit(tickets.Ticket("checkpoint", data=data, state=state))
+        digest = loop.digest
+    with again(tmp_path) as loop:
+        assert loop.digest == digest
+        check(loop)
+
+
+def test_a_ledger_in_memory():
+    given = {"features": FEATURES, "reward": CLICKS, "clock": "events", "teaching": "caller"}
+    with Loop(":memory:", **given) as loop, Loop(":memory:", **given) as other:
+        play(loop)
+        check(loop)
+        assert other.counts["declare"] == 1
+        assert not other.counts.get("decide")
+    assert not os.path.exists(":memory:")
 
 
 def test_keep_drops_what_is_old(tmp_path, monkeypatch):
@@ -409,6 +447,7 @@ def test_background_teaching_and_many_threads(tmp_path):
         assert loop.erase(key="3", relearn=True) > 25
         while loop._desk.clerk.book.open:
             loop.settle(5.0)
+        assert loop.settle(5.0)
         check(loop)
     with again(tmp_path) as loop:
         check(loop)
@@ -509,6 +548,9 @@ def test_declared_once(tmp_path):
         assert loop.counts["set"] == 2
     with pytest.raises(ValueError, match="pass features="):
         Loop(tmp_path / "shop.db", name="new")
+    with pytest.raises(ValueError, match="does not exist"):
+        Loop(tmp_path / "shpo.db")
+    assert not (tmp_path / "shpo.db").exists()
 
 
 BAD = [
@@ -570,6 +612,10 @@ def test_bad_calls_change_nothing(tmp_path):
             (lambda: loop.cancel(None), "id"),
             (lambda: loop.metric(made.id, 3, 1), "name"),
             (lambda: loop.erase(key=3), "key"),
+            (lambda: loop.erase(key="a", relearn=1), "relearn"),
+            (lambda: loop.settle("soon"), "timeout"),
+            (lambda: loop.advance("soon"), "at"),
+            (lambda: Loop(3), "path"),
             (lambda: loop.audit("nobody"), "nobody"),
             (lambda: loop.grow(), "grow"),
             (lambda: loop.set(mode="x"), "mode"),

@@ -33,6 +33,9 @@ from .features import Vector as Vector
 from .fleet import Fleet as Fleet
 from .loop.decision import Decision as Decision
 from .loop.loop import Loop as Loop
+from .loop.rules import Floor as Floor
+from .loop.rules import InverseGap as InverseGap
+from .loop.rules import Thompson as Thompson
 from .policies.auto import AutoDOMD as AutoDOMD
 from .policies.auto import Explanation as Explanation
 from .policies.base import Policy as Policy

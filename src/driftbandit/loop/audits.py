@@ -48,24 +48,23 @@ def audit(ledger: Ledger, past: Past, id: str) -> Audit:
 
 
 def _is_gone(ledger: Ledger, lessons: int) -> bool:
-    start, _ = origin(ledger)
+    start = origin(ledger)
     return start is not None and start.read()["learner"]["lessons"] > lessons
 
 
 def audit_all(ledger: Ledger, past: Past) -> Iterator[Audit]:
     """All decisions that can be redone, in one pass over the lessons."""
-    start, since = origin(ledger)
-    state, changes = unfold(ledger, past, start)
+    state, changes = unfold(ledger, past, origin(ledger))
     teacher = Teacher(state.learner, ledger, dict(past.versions))
-    for lessons, event in _in_order(ledger, since):
+    for lessons, event in _in_order(ledger):
         if lessons < state.learner.lessons:
             continue  # decided before the oldest checkpoint
         teacher.teach(list(islice(changes, lessons - state.learner.lessons)))
         yield _audited(past, event, state.learner)
 
 
-def _in_order(ledger: Ledger, since: int) -> Iterable[tuple[int, Event]]:
-    decisions = (event for event in ledger.read(since) if event.kind == "decide")
+def _in_order(ledger: Ledger) -> Iterable[tuple[int, Event]]:
+    decisions = (event for event in ledger.read(ledger.start) if event.kind == "decide")
     found = [(event.read()["learner"][1], event) for event in decisions]
     return sorted(found, key=lambda each: (each[0], each[1].seq))
 

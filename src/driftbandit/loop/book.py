@@ -71,7 +71,8 @@ class Book:
     @property
     def due(self) -> float:
         """The earliest w at which an advance would close something."""
-        return self._due[0][0] if self._due else math.inf
+        first = self._due[:1]  # other threads ask, too
+        return first[0][0] if first else math.inf
 
     @property
     def since(self) -> int:
@@ -93,7 +94,8 @@ class Book:
         self.seq = event.seq
         if event.kind not in SILENT:
             self.latest = max(self.latest, event.at)
-        self.counts[f"{event.kind} {word}".strip()] += 1
+        if event.kind != "checkpoint":  # a cache is no fact
+            self.counts[f"{event.kind} {word}".strip()] += 1
         return Outcome(word, changes)
 
     def _decide(self, event: Event) -> Outcome:
@@ -120,7 +122,8 @@ class Book:
 
     def _reward(self, event: Event) -> Outcome:
         data, id = event.read(), str(event.id)
-        self.counts["clipped"] += bool(data.get("clipped"))
+        if data["clipped"]:
+            self.counts["clipped"] += 1
         found, value = self.open.get(id), float(data["value"])
         if found is None:
             return Outcome("late", []) if data["of"] else self._hold(event, id, value)

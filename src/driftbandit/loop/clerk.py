@@ -15,55 +15,17 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
-from driftbandit.loop.book import Book, Lesson
+from driftbandit.loop.book import Book
 from driftbandit.loop.events import SILENT, Event, LedgerError, write
 from driftbandit.loop.ledger import Ledger
+from driftbandit.loop.tickets import Change, Mark, Ticket
 
 AHEAD = 300.0  # seconds that a decision may be ahead of the clock
 PAUSE = 0.1  # seconds between two advances
 GROUP = 500  # tickets in one transaction
 MOST_LINGER = 0.002  # seconds to wait for callers who were served just now: they come together
 EVERY = 10_000  # lessons from one checkpoint to the next
-
-
-class Mark(NamedTuple):
-    """Here the learner can be stored: it will have learnt all events up to `seq`."""
-
-    seq: int
-    since: int  # where to read on to know what is open
-    w: float
-    latest: float
-    counts: dict[str, int]
-
-
-Change = Lesson | Event | Mark
-
-
-@dataclass(slots=True)
-class Ticket:
-    """An event to be; `data` is JSON text, or a mapping to which the clerk adds."""
-
-    kind: str
-    at: float | None = None
-    id: str | None = None
-    key: str | None = None
-    data: Any = "{}"
-    fresh: bool = False  # whether the id was made for it, so that nobody else has it
-    state: bytes | None = None  # of a checkpoint
-    work: Callable[[], None] | None = None  # instead of an event: what no event may interrupt
-    event: Event | None = None
-    word: str = ""
-    known: int | None = None  # seq of the decision that has this id already
-    error: Exception | None = None
-    gate: Any = field(default_factory=threading.Lock)
-
-    def done(self) -> None:
-        """Let the caller go on, if one waits."""
-        if self.gate.locked():
-            self.gate.release()
 
 
 class Clerk:
@@ -83,7 +45,7 @@ class Clerk:
         self.process, self._closed, self._advanced = os.getpid(), False, 0.0
         self._expected, self._linger = 1, 0.0  # callers who may come at once; how long to wait
         self._lessons = 0  # since the latest mark
-        self._stale = 0  # events before this seq are to be deleted, a few at a time
+        self._stale = ledger.start > 1  # whether there is something to delete, a little at a time
         self._ids: dict[str, int] = {}  # decisions of this group
         self._thread = threading.Thread(target=self._run, name="driftbandit clerk", daemon=True)
         self._thread.start()
@@ -186,7 +148,7 @@ class Clerk:
         if states:
             self._trim()
         if self._stale:
-            self._stale = self.ledger.sweep(self._stale)
+            self._stale = self.ledger.sweep()
 
     def _trim(self) -> None:
         """Let go what is older than `keep`."""
@@ -195,8 +157,8 @@ class Clerk:
         then = self.clock - self.book.keep
         old = [each for each in self.ledger.checkpoints() if each.at <= then]
         if old and old[-1].seq > self.ledger.base:
-            self.ledger.rest_on(old[-1].seq)
-            self._stale = old[-1].read()["mark"][1]
+            self.ledger.rest_on(old[-1].seq, start=old[-1].read()["mark"][1])
+            self._stale = True
 
     def _refuse(self, group: list[Ticket]) -> None:
         """Nothing of this group is stored, and nothing will be: the book is ahead of it."""

@@ -12,13 +12,15 @@ from typing import Any
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.lock import remember
 
+MEMORY = ":memory:"
 SYNCHRONOUS = "FULL"  # what is stored survives a power cut
 APPLICATION = 0x64726966  # "drif": whose file it is
 MIGRATIONS = (  # the file's user_version says how many it has had
     """
     CREATE TABLE loop (
       id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,
-      base INTEGER NOT NULL DEFAULT 0  -- the checkpoint that replays start from, 0 for none
+      base INTEGER NOT NULL DEFAULT 0,  -- the checkpoint that replays start from, 0 for none
+      start INTEGER NOT NULL DEFAULT 1  -- the first event that is kept, apart from declarations
     );
     CREATE TABLE event (
       place INTEGER PRIMARY KEY,
@@ -40,14 +42,16 @@ class Database:
 
     def __init__(self, path: str | os.PathLike[str], *, write: bool) -> None:
         self.path = os.fspath(path)
-        remember(self.path)
+        if self.path != MEMORY:
+            remember(self.path)
         self._turn = threading.Lock()  # readers share one connection
         with self.told():
             self._writer = self._connect(write)
             self._reader = self._writer
             try:
                 self._migrate(write)
-                self._reader = self._connect(write=False)
+                if self.path != MEMORY:
+                    self._reader = self._connect(write=False)
             except BaseException:
                 self.close()
                 raise

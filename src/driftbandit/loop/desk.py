@@ -7,14 +7,16 @@ import os
 import time
 from typing import Any
 
+from driftbandit.loop.background import Background
 from driftbandit.loop.choose import Choice
-from driftbandit.loop.clerk import Clerk, Mark, Ticket
+from driftbandit.loop.clerk import Clerk
 from driftbandit.loop.declaration import Settings
 from driftbandit.loop.erasure import erase
-from driftbandit.loop.events import Event, LedgerError, write
+from driftbandit.loop.events import Event, write
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.replay import Past, checkpoint, latest
 from driftbandit.loop.teacher import Teacher
+from driftbandit.loop.tickets import Mark, Ticket
 from driftbandit.validate import show
 
 log = logging.getLogger("driftbandit.loop")
@@ -30,25 +32,20 @@ class Desk:
             raise ValueError(f"teaching must be one of {TEACHING}, got {show(teaching)}")
         self.ledger, self.past, self._caller = ledger, past, teaching == "caller"
         book, self.learner = latest(ledger, past)
-        self.teacher = Teacher(self.learner, ledger, past.versions, self._store)
+        kind = Teacher if self._caller else Background
+        self.teacher = kind(self.learner, ledger, past.versions, self._store)
         now = time.time if past.declaration.clock == "wall" else None
         self.clerk = Clerk(ledger, book, self.teacher.hand, now, auto=not self._caller)
         self._stored = self.learner.lessons  # what the newest checkpoint knows
         self._open = True
-        if not self._caller:
-            self.teacher.start()
 
     def submit(self, ticket: Ticket) -> Ticket:
-        """Store an event; where teaching is the caller's, teach what it brought."""
-        if self.teacher.error:
-            raise LedgerError(f"this loop has stopped: {self.teacher.error}")
-        self.clerk.submit(ticket)
-        if self._caller:
-            self.teacher.settle()
-        return ticket
+        """Store an event."""
+        self.teacher.check()
+        return self.clerk.submit(ticket)
 
     def catch_up(self) -> None:
-        """Where teaching is the caller's, close windows before a decision."""
+        """Where callers wait for the teaching, close windows before a decision."""
         self.clerk.check()
         if self._caller and self.clerk.due:
             self.submit(Ticket("advance"))
@@ -118,13 +115,13 @@ class Desk:
         self.clerk.close()
         self.teacher.close()
         try:
-            if not (self.clerk.error or self.teacher.error):
+            if not self.clerk.error:
                 self._leave()
         finally:
             self.ledger.close()
 
     def _leave(self) -> None:
-        self.teacher.settle()
+        self.teacher.check()
         if self.learner.lessons > self._stored:
             data, state = checkpoint(self.learner, self.clerk.mark())
             seq, at = self.clerk.book.seq + 1, max(self.clerk.clock, 0.0)

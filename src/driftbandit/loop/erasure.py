@@ -22,7 +22,7 @@ def erase(clerk: Clerk, teacher: Teacher, past: Past, key: str, relearn: bool) -
     teacher.settle()
     teacher.forget()
     if relearn:
-        _relearn(ledger, past, teacher.learner, frozenset(seqs))
+        _relearn(ledger, past, teacher.learner, frozenset(seqs), book.seq + 1)
     _close(book, frozenset(seqs))
     event = Event(book.seq + 1, "erase", 0.0, data=write({"events": len(seqs), "relearn": relearn}))
     book.apply(event)
@@ -39,12 +39,15 @@ def _close(book: Book, seqs: frozenset[int]) -> None:
         book.close(id)
 
 
-def _relearn(ledger: Ledger, past: Past, learner: Learner, gone: frozenset[int]) -> None:
-    """The learner that never saw these events, as far back as the log goes."""
-    start, _ = origin(ledger)
+def _relearn(ledger: Ledger, past: Past, learner: Learner, gone: frozenset[int], seq: int) -> None:
+    """The learner that never saw these events, as far back as the log goes; event `seq` says so.
+
+    That counts as a lesson: what was decided before was decided by another learner.
+    """
+    start = origin(ledger)
     if start:
         log.warning("what the oldest checkpoint learnt from the erased events stays in it")
     fresh = replay(ledger, past, start, gone=gone).learner
     about, state = fresh.state()
-    about |= {"seq": learner.seq, "lessons": learner.lessons}  # positions in the log never go back
+    about |= {"seq": seq, "lessons": learner.lessons + 1}
     learner.load(about, state, fresh.version)

@@ -11,7 +11,7 @@ from typing import Any
 from driftbandit.loop.book import Book, Lesson
 from driftbandit.loop.events import Event
 from driftbandit.loop.ledger import Ledger
-from driftbandit.loop.replay import Past, origin
+from driftbandit.loop.replay import Past
 
 COLUMNS = (
     "seq", "id", "at", "key", "role", "arm", "probability", "names", "probabilities", "default",
@@ -25,7 +25,7 @@ def rows(ledger: Ledger, past: Past) -> list[dict[str, Any]]:
     reward = past.declaration.reward
     book = Book(reward.wait, reward.missing, past.declaration.keep)
     found: dict[int, dict[str, Any]] = {}
-    for event in ledger.read(origin(ledger)[1]):
+    for event in ledger.read(ledger.start):
         if event.kind == "decide":
             found[event.seq] = _row(event)
         before = book.open.get(str(event.id))

@@ -112,9 +112,10 @@ class Learner:
         whole = digest(state) == about["digest"] and row.size == version.policy.row_size
         if not whole or about["format"] != files.VERSION:
             raise LedgerError("the checkpoint is damaged, or of another version of driftbandit")
-        self._put(version, row)
-        self.seq, self.lessons = about["seq"], about["lessons"]
-        self.last = -math.inf if about["last"] is None else about["last"]
+        with self.lock:
+            self._put(version, row)
+            self.seq, self.lessons = about["seq"], about["lessons"]
+            self.last = -math.inf if about["last"] is None else about["last"]
 
     @property
     def digest(self) -> str:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from driftbandit.loop.database import Database
+from driftbandit.loop.database import MEMORY, Database
 from driftbandit.loop.events import FOREVER, Event, LedgerError
 from driftbandit.loop.lock import Lock
 
@@ -25,23 +25,26 @@ States = Sequence[tuple[int, bytes]]  # the numbers of checkpoints, by the seq o
 
 
 class Ledger:
-    """The events of one loop. With `write`, nobody else can write to it."""
+    """The events of one loop. With `write`, nobody else can write to it.
+
+    `base` is the checkpoint that replays start from, or 0; `start` the first event that is kept.
+    """
 
     def __init__(self, path: str | os.PathLike[str], name: str, *, write: bool = True) -> None:
         self.path, self.name = os.fspath(path), name
-        self._lock = Lock(self.path, name) if write else None
+        self._lock = Lock(self.path, name) if write and self.path != MEMORY else None
         try:
             self._base = Database(self.path, write=write)
             if write:
                 self._base.do("INSERT OR IGNORE INTO loop (name) VALUES (?)", (name,))
-            found = self._base.ask("SELECT id, base FROM loop WHERE name = ?", (name,))
+            found = self._base.ask("SELECT id, base, start FROM loop WHERE name = ?", (name,))
             if not found:
                 raise LedgerError(f"{self.path!r} has no loop {name!r}: check the name")
         except BaseException:
             if self._lock:
                 self._lock.release()
             raise
-        self._loop, self.base = found[0]  # base: the checkpoint that replays start from, or 0
+        self._loop, self.base, self.start = found[0]
 
     def append(self, events: Sequence[Event], states: States = ()) -> None:
         """Store events, and the numbers of those that are checkpoints: all of it or nothing."""
@@ -121,25 +124,27 @@ class Ledger:
                 where = f"WHERE loop = ? AND seq IN ({_marks(part)})"
                 self._base.do(f"UPDATE event SET {blank} {where}", (self._loop, *part))
             self._insert_all(events, states)
-            self._rest_on(states[-1][0])
+            self._rest_on(states[-1][0], self.start)
         self._base.do("PRAGMA wal_checkpoint(TRUNCATE)")  # nor is it left in the write-ahead log
 
-    def rest_on(self, base: int) -> None:
-        """Replays start from this checkpoint from now on; older ones go."""
+    def rest_on(self, base: int, start: int) -> None:
+        """Replays start from the checkpoint `base` from now on; older ones go. Events before
+        `start` are not kept, and `sweep` deletes them."""
         with self._base.transaction():
-            self._rest_on(base)
+            self._rest_on(base, start)
 
-    def _rest_on(self, base: int) -> None:
+    def _rest_on(self, base: int, start: int) -> None:
         self._base.do("DELETE FROM checkpoint WHERE loop = ? AND seq < ?", (self._loop, base))
-        self._base.do("UPDATE loop SET base = ? WHERE id = ?", (base, self._loop))
-        self.base = base
+        values = base, start, self._loop
+        self._base.do("UPDATE loop SET base = ?, start = ? WHERE id = ?", values)
+        self.base, self.start = base, start
 
-    def sweep(self, before: int) -> int:
-        """Delete some events before a seq, except declarations; 0 once none is left."""
+    def sweep(self) -> bool:
+        """Delete some of the events that are not kept; False once none is left."""
         where = f"WHERE loop = ? AND seq < ? AND kind NOT IN ({LASTING}) LIMIT {SWEEP}"
-        found = f"SELECT place FROM event {where}"
-        n = self._base.do(f"DELETE FROM event WHERE place IN ({found})", (self._loop, before))
-        return before if n else 0
+        old = f"SELECT place FROM event {where}"
+        deleted = f"DELETE FROM event WHERE place IN ({old})"
+        return self._base.do(deleted, (self._loop, self.start)) > 0
 
     def close(self) -> None:
         self._base.close()

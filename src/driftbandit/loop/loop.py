@@ -13,15 +13,15 @@ from driftbandit.features import Feature, Features
 from driftbandit.loop import answers, frames
 from driftbandit.loop.audits import Audit, audit, audit_all
 from driftbandit.loop.choose import Asked, choose
-from driftbandit.loop.clerk import Ticket
 from driftbandit.loop.decision import Decision
 from driftbandit.loop.declaration import Declaration, Settings, check_name
 from driftbandit.loop.desk import Desk
 from driftbandit.loop.ledger import Ledger
-from driftbandit.loop.opening import declared, settings
+from driftbandit.loop.opening import check_new, declared, settings
 from driftbandit.loop.request import new_id, request, text
 from driftbandit.loop.rules import Rule
 from driftbandit.loop.teacher import Lag
+from driftbandit.loop.tickets import Ticket
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.reward import Reward
 
@@ -42,7 +42,9 @@ class Loop:
     | `half_life` | forget in time: "7d" for DOMD, "auto" for AutoDOMD; in rounds if None |
     | `keep` | how long events are kept, such as "90d"; for ever if None |
     | `clock` | "wall", or "events": time is the largest `at` so far, for a past that is filled in |
-    | `teaching` | "background", or "caller": calls teach what is due themselves |
+    | `teaching` | "background", or "caller": a call returns when what is due is taught |
+
+    The path ":memory:" is a ledger that nobody keeps, for tests and simulations.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Loop:
         teaching: str = "background",
     ) -> None:
         given = {k: v for k, v in locals().items() if k not in ("self", "path", "name", "teaching")}
+        check_new(path, given)
         self._ledger = Ledger(path, check_name(name))
         try:
             past = declared(self._ledger, given)
@@ -72,7 +75,11 @@ class Loop:
         except BaseException:
             self._ledger.close()
             raise
-        self._settings = self._desk.set(chosen)
+        try:
+            self._settings = self._desk.set(chosen)
+        except BaseException:
+            self.close()
+            raise
 
     def set(
         self,
@@ -124,7 +131,8 @@ class Loop:
         cancelled), "held" (no such decision yet), or "unknown" where nothing is held.
         """
         _, clipped = self.declaration.reward.inside(value)
-        return self._say("reward", id, {"value": float(value), "clipped": clipped}, at)
+        raw = min(max(float(value), -validate.LARGEST), validate.LARGEST)  # JSON has no infinity
+        return self._say("reward", id, {"value": raw, "clipped": clipped}, at)
 
     def cancel(self, id: str, *, at: Any = None) -> str:
         """Say that a decision was never shown: it teaches nothing. Returns "cancelled", or as
@@ -148,6 +156,8 @@ class Loop:
 
     def settle(self, timeout: float | None = None) -> bool:
         """Wait until all that is due is taught; False if it takes longer than `timeout` seconds."""
+        if timeout is not None:
+            timeout = validate.nonnegative("timeout", timeout, "seconds to wait")
         return self._desk.settle(timeout)
 
     def grow(
@@ -164,6 +174,8 @@ class Loop:
     def erase(self, *, key: str, relearn: bool = False) -> int:
         """Blank all that was logged of a key. What the learner has learnt from it stays, unless it
         is to `relearn` from the rest, which takes a replay of the log. Returns how many events."""
+        if not isinstance(relearn, bool):
+            raise ValueError(f"relearn must be True or False, got {validate.show(relearn)}")
         return self._desk.erase(text("key", key), relearn)
 
     def audit(self, id: str) -> Audit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -12,6 +13,18 @@ from driftbandit.loop.events import Event, write
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.replay import Past, past
 from driftbandit.loop.rules import Floor
+from driftbandit.validate import show
+
+
+def check_new(path: Any, given: Mapping[str, Any]) -> None:
+    """No file is made for a mistake in a path."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(f"path must be the name of a file, such as 'shop.db', got {show(path)}")
+    new = given["features"] is not None and given["reward"] is not None
+    if not new and not os.path.exists(path):
+        raise ValueError(
+            f"{os.fspath(path)!r} does not exist: a new loop needs features= and reward="
+        )
 
 
 def declared(ledger: Ledger, given: Mapping[str, Any]) -> Past:

@@ -9,12 +9,12 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from driftbandit.loop.book import Book
-from driftbandit.loop.clerk import Change, Mark
 from driftbandit.loop.declaration import Declaration, Settings, Version, versions
 from driftbandit.loop.events import Event, LedgerError, write
 from driftbandit.loop.learner import Learner, fingerprint
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.teacher import CHUNK, Teacher
+from driftbandit.loop.tickets import Change, Mark
 from driftbandit.recipe import Recipe
 
 log = logging.getLogger("driftbandit.loop")
@@ -91,9 +91,11 @@ def replay(
 def latest(ledger: Ledger, past: Past, stop: int | None = None) -> State:
     """The same from the newest checkpoint that is whole and not beyond `stop`."""
     for start in reversed(ledger.checkpoints()):
-        about = start.read()["learner"]
+        about, mark = start.read()["learner"], start.read()["mark"]
         if stop is not None and about["lessons"] > stop:
             continue
+        if mark[0] < ledger.base != start.seq:
+            continue  # it was under way when the base was stored, and knows what is gone
         try:
             state = replay(ledger, past, start, stop)
         except LedgerError as error:
@@ -109,12 +111,9 @@ def latest(ledger: Ledger, past: Past, stop: int | None = None) -> State:
     return replay(ledger, past, None, stop)
 
 
-def origin(ledger: Ledger) -> tuple[Event | None, int]:
-    """The checkpoint that replays start from, if there is one, and the first event to be read."""
-    if not ledger.base:
-        return None, 1
-    start = ledger.events([ledger.base])[ledger.base]
-    return start, start.read()["mark"][1]
+def origin(ledger: Ledger) -> Event | None:
+    """The checkpoint that replays start from, if there is one."""
+    return ledger.events([ledger.base])[ledger.base] if ledger.base else None
 
 
 def checkpoint(learner: Learner, mark: Mark) -> tuple[str, bytes]:
