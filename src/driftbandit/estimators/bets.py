@@ -1,7 +1,7 @@
 """Bets: what a row of a log says of a policy, in a form that confidence sequences can add up.
 
-Rewards R are from 0 to 1. Arm a was logged with probability h(a), candidates play it with pi(a), and
-w(a) = pi(a)/h(a). A side has weights (u, v), not negative, and the payoff
+Rewards R are from 0 to 1. Arm a was logged with probability h(a), a candidate plays it with pi(a),
+and w(a) = pi(a)/h(a). A side has weights (u, v), not negative, and the payoff
 
     u(A) R + v(A) (1 - R)   with mean   sum_a h(a) (u(a) r(a) + v(a) (1 - r(a))).
 

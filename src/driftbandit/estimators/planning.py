@@ -16,8 +16,11 @@ MOST = 1e12  # rows: never
 
 
 class Plan(NamedTuple):
-    """Rows until a difference shows: with an interval that is looked at once, at the end, with power
-    80 %, and with a confidence sequence that is watched all the time."""
+    """Rows until a difference shows.
+
+    `once`: an interval that is looked at once, at the end, shows it with probability 80 %.
+    `watched`: a confidence sequence that may be looked at all the time is expected to.
+    """
 
     once: int
     watched: int
@@ -35,9 +38,9 @@ def plan(
     """Rows needed to see that one policy is better than another by `effect`.
 
     `effect` and `value`, the reward of the worse one, are parts of the reward's range: 0.05 for
-    clicks of 5 %. `floor` is the share of uniform exploration among `arms`, so that an arm is logged
-    with probability floor/arms at least: the worst case, in which both policies play arms that the
-    live one does not. `differ` is the share of decisions in which the two differ.
+    clicks of 5 %. `floor` is the share of uniform exploration among `arms`: each is logged with
+    probability floor/arms at least. The plan is for the worst case, in which both policies play
+    arms that the live one does not. `differ` is the share of decisions in which the two differ.
 
     >>> plan(0.01, floor=0.2, arms=10, value=0.05).once > plan(0.02, floor=0.2, arms=10).once
     False
@@ -65,8 +68,8 @@ def _watched(effect: float, variance: float, level: float) -> int:
 
 
 def rows_until(n: float, phi: Floats, V: Floats, alpha: float) -> float:
-    """Rows until a difference is above 0 if rows go on as these n have: sums (k,) of a `Bettor` whose
-    mean is 1 plus the difference. Infinite if that is not to be expected."""
+    """Rows until a difference is above 0, if rows go on as these n have: sums (k,) of a `Bettor`
+    whose mean is 1 plus the difference. Infinite if that is not to be expected."""
     low, high = 0.0, math.log(MOST)
     if not _shows(math.exp(high), n, phi, V, alpha):
         return math.inf

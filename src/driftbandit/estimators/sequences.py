@@ -5,8 +5,8 @@ Payoffs phi_i are at least -k with means nu_i in [0, top] given the past, m_i is
 
     exp(l y - psi(l) y^2) <= 1 + l y,   psi(l) = -log(1 - l) - l,
 
-so with S = sum (phi_i - nu_i)/b and V = sum ((phi_i - m_i)/b)^2 the process exp(l S - psi(l) V) is a
-supermartingale that starts at 1, and so is its mixture over l with density proportional to
+so with S = sum (phi_i - nu_i)/b and V = sum ((phi_i - m_i)/b)^2 the process exp(l S - psi(l) V) is
+a supermartingale that starts at 1, and so is its mixture over l with density proportional to
 (1 - l)^(rho - 1) e^(rho l), which is a gamma integral (Howard, Ramdas, McAuliffe and Sekhon 2021):
 
     M = rho^rho / gamma(rho, rho) e^(S + V) (S + V + rho)^-(V + rho) gamma(V + rho, S + V + rho).

@@ -11,8 +11,8 @@ With weights w = pi(A)/h(A), rewards R from 0 to 1, and a reward model q:
 | ips clipped, dr clipped | the same with min(w, clip) | see below |
 
 Rewards are 0 to 1, so a clipped part is worth 0 to 1 each: the intervals of clipped estimates have
-that as a margin. In logs whose probabilities and policies depend on the past, rows are no sample but
-differences of a martingale, to which the same central limit theorem applies.
+that as a margin. In logs whose probabilities and policies depend on the past, rows are no sample
+but differences of a martingale, for which there is a central limit theorem, too.
 """
 
 from __future__ import annotations
@@ -71,9 +71,10 @@ def estimates(total: Floats, level: float) -> dict[str, Estimate]:
     return out
 
 
-def difference(n: float, total: float, squares: float, level: float) -> Estimate:
-    """The mean of n paired differences."""
-    return _mean(n, total, squares, NormalDist().inv_cdf(0.5 + 0.5 * level))
+def difference(total: Floats, level: float) -> Estimate:
+    """The mean of paired differences: how many, their sum and that of their squares."""
+    n, d, dd = total.tolist()
+    return _mean(n, d, dd, NormalDist().inv_cdf(0.5 + 0.5 * level))
 
 
 def effective(total: Floats) -> float:

@@ -21,7 +21,7 @@ from driftbandit.recipe import Recipe
 
 @dataclass(frozen=True)
 class Always(Recipe):
-    """The arm with this name in every row; where it is not offered, all arms with equal probability.
+    """The arm with this name in every row; where it is not offered, each arm alike.
 
     >>> Always("a").to_dict()
     {'type': 'Always', 'arm': 'a'}

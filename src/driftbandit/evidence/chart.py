@@ -74,7 +74,9 @@ def ticks(low: float, high: float) -> list[float]:
     """Round numbers, about five."""
     size = 10.0 ** math.floor(math.log10(((high - low) or 1.0) / 4.0))
     step = next((k * size for k in (5.0, 2.0, 1.0) if (high - low) / (k * size) >= 4.0), size)
-    return [k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    return [
+        k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+    ]
 
 
 def _grid(up: Axis) -> str:
@@ -90,7 +92,8 @@ def _names(across: Axis, x: Sequence[float], name: Callable[[float], str]) -> st
     places = dict.fromkeys([x[0], x[len(x) // 2], x[-1]])
     anchors = ("start", "middle", "end") if len(places) == 3 else ("start", "end")
     return "".join(
-        f'<text x="{across.at(v):.1f}" y="{HEIGHT - 12}" text-anchor="{anchor}">{escape(name(v))}</text>'
+        f'<text x="{across.at(v):.1f}" y="{HEIGHT - 12}" text-anchor="{anchor}">'
+        f"{escape(name(v))}</text>"
         for v, anchor in zip(places, anchors)
     )
 
@@ -111,8 +114,9 @@ def _band(line: Line, x: Sequence[float], across: Axis, up: Axis) -> str:
 
 def _line(line: Line, x: Sequence[float], across: Axis, up: Axis) -> str:
     path = "M" + "L".join(f"{across.at(a):.1f} {up.at(b):.1f}" for a, b in zip(x, line.middle))
+    fill = _style(line, "fill")
     dots = "".join(
-        f'<circle cx="{across.at(a):.1f}" cy="{up.at(b):.1f}" r="2.5" style="{_style(line, "fill")}"/>'
+        f'<circle cx="{across.at(a):.1f}" cy="{up.at(b):.1f}" r="2.5" style="{fill}"/>'
         for a, b in zip(x, line.middle)
     )
     return (

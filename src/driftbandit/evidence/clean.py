@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timezone
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from driftbandit import validate
 from driftbandit.durations import LAST
-from driftbandit.evidence.menus import Menus, NoMenu
+from driftbandit.evidence.cells import moments, numbers, text
+from driftbandit.evidence.menus import Menus, MenuError
 from driftbandit.evidence.rows import BAD, SKIP, Batch, Chunk, Floats
-from driftbandit.features.values import missing
 
 SLACK = 1e-3  # probabilities are often written in single precision, or with few digits
 
@@ -35,7 +33,7 @@ class Cleaner:
         if self.timed is None:
             self.timed = any(at is not None for at in batch.get("time", ()))
         rows = _Rows(batch, n, bad, skip)
-        rows.each("reward", _numbers, np.isfinite, "no reward")
+        rows.each("reward", numbers, np.isfinite, "no reward")
         if self.timed:
             rows.each("time", moments, lambda at: np.abs(at) < LAST, "no time that can be read")
         rows.contexts()
@@ -90,12 +88,12 @@ class _Rows:
                 menu = menus.menu(offered[k], named[k])
                 self.found["action"][k] = menus.place(menu, played[k])
                 self.found["menus"][k] = menu
-            except NoMenu as error:
+            except MenuError as error:
                 self.bad[k] = str(error)
 
     def chances(self, least: float) -> None:
         """Probabilities: of all arms where they are known, and of the played one."""
-        p, every = _numbers(self.column("probability")), self.column("probabilities")
+        p, every = numbers(self.column("probability")), self.column("probabilities")
         self.found["h"] = [None] * self.n
         for k in self.left:
             size = len(self.found["menus"][k])
@@ -123,8 +121,8 @@ class _Rows:
             h=np.concatenate(h) if h else np.empty(0),
             reward=found["reward"][left],
             at=found["time"][left],
-            key=[_text(self.column("key")[k]) for k in left],
-            id=[_text(self.column("id")[k]) for k in left],
+            key=[text(self.column("key")[k]) for k in left],
+            id=[text(self.column("id")[k]) for k in left],
             number=np.array(left, dtype=np.int64) + before + 1,
         )
 
@@ -153,57 +151,3 @@ def context_of(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError("a context must be a mapping")
     return value
-
-
-def _numbers(column: Iterable[Any]) -> Floats:
-    """Floats, NaN for what is none; text of a number counts, as in CSV files."""
-    column = list(column)
-    try:
-        return np.array(column, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return np.array([_number(value) for value in column])
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, (bool, np.bool_)):
-        return float(value)
-    try:
-        return float(value) if isinstance(value, str) else validate.real(value)
-    except ValueError:
-        return math.nan
-
-
-def moments(column: Iterable[Any]) -> Floats:
-    """Seconds since the epoch from numbers, datetimes or ISO text; without a zone it is UTC."""
-    column = list(column)
-    try:
-        return np.array(column, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return np.array([_moment(value) for value in column])
-
-
-def _moment(value: Any) -> float:
-    if isinstance(value, str):
-        number = _number(value)
-        return _iso(value) if math.isnan(number) else number
-    if isinstance(value, np.datetime64):
-        return float((value - np.datetime64(0, "s")) / np.timedelta64(1, "s"))
-    return _instant(value) if isinstance(value, datetime) and value == value else _number(value)
-
-
-def _iso(text: str) -> float:
-    head, dot, tail = text.strip().replace("Z", "+00:00").partition(".")
-    digits = len(tail) - len(tail.lstrip("0123456789"))
-    try:  # Python 3.10 takes 3 or 6 digits; others write 7
-        part = f".{tail[:digits][:6]:0<6}{tail[digits:]}" if dot else ""
-        return _instant(datetime.fromisoformat(head + part))
-    except ValueError:
-        return math.nan
-
-
-def _instant(at: datetime) -> float:
-    return (at if at.utcoffset() is not None else at.replace(tzinfo=timezone.utc)).timestamp()
-
-
-def _text(value: Any) -> str | None:
-    return None if missing(value) else str(value)

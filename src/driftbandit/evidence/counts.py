@@ -48,7 +48,9 @@ class Counts:
 
     def reasons(self) -> list[str]:
         """Each reason with how often and where first."""
-        return [f"{n:,} x {why} (first row {self.first[why]:,})" for why, n in self.bad.most_common()]
+        return [
+            f"{n:,} x {why} (first row {self.first[why]:,})" for why, n in self.bad.most_common()
+        ]
 
     def to_dict(self) -> dict[str, object]:
         return {

@@ -4,8 +4,8 @@
      "Timestamp": "2024-05-01T12:00:00Z", "EventId": "17", "a": [2, 1], "p": [0.8, 0.2],
      "c": {"age": 31, "_multi": [{"_tag": "a", "price": 9}, {"_tag": "b", "price": 5}]}}
 
-Actions count from 1, `a` orders them as `p` does, and the reward is minus the cost. Namespaces become
-names with a dot, "User.age". As in Vowpal Wabbit, names that begin with "_" are no features.
+Actions count from 1, `a` orders them as `p` does, and the reward is minus the cost. Namespaces
+become names with a dot, "User.age". As in Vowpal Wabbit, names that begin with "_" are no features.
 """
 
 from __future__ import annotations

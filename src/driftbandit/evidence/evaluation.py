@@ -57,13 +57,13 @@ class Worth(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """The first candidate's value less the second's; better: 1 the first, -1 the second, 0 unknown."""
+    """The first candidate's value less the second's."""
 
     first: str
     second: str
     estimate: Estimate
     sequence: Interval
-    better: int
+    better: int  # 1 the first, -1 the second, 0 cannot say
     rows: float  # more rows until it can be said, if they are like these; 0 if it is said
     recent: Interval  # the sequence of the latest windows alone
     recently: int  # who is better in them
@@ -90,7 +90,9 @@ class Evaluation:
     @cached_property
     def values(self) -> dict[str, Worth]:
         """By candidate."""
-        return {name: self._worth(name, sums.sum(axis=0)) for name, sums in self.found.values.items()}
+        return {
+            name: self._worth(name, sums.sum(axis=0)) for name, sums in self.found.values.items()
+        }
 
     def _worth(self, name: str, total: Floats) -> Worth:
         own = total[: len(values.SUMS)]

@@ -1,62 +1,20 @@
-"""Sources of raw rows: Parquet, CSV, JSON lines, Arrow streams and frames, a batch at a time."""
+"""Parquet, CSV, JSON lines, Arrow streams and frames, a batch at a time."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from driftbandit import validate
 from driftbandit.evidence import dsjson
 from driftbandit.evidence.rows import BAD, NAMES, SKIP, Batch
-from driftbandit.features.values import nearest
+from driftbandit.evidence.sources import ROWS, Columns, Once, Source, mapped, mapping
 
-ROWS = 4096  # in a batch
 STORED = b"driftbandit"  # what Log.write leaves in a Parquet file's metadata
-# What `Loop.export` calls its columns.
-EXPORTED = {"action": "arm", "time": "at"}
-UNTAUGHT = {"open": "open", "cancelled": "cancelled", "missing": "no reward came"}
-
-Columns = Mapping[str, str | Sequence[str]]
-
-
-class Source:
-    """Batches of raw columns, as often as they are asked for, and what the file says of itself."""
-
-    def __init__(
-        self, batches: Callable[[], Iterator[Batch]], about: Mapping[str, Any] | None = None
-    ) -> None:
-        self._batches, self.about = batches, dict(about or {})
-
-    def batches(self) -> Iterator[Batch]:
-        return self._batches()
-
-    def peek(self) -> Batch | None:
-        """The first batch."""
-        return next(self.batches(), None)
-
-
-class Once(Source):
-    """A stream that can be read only once."""
-
-    def __init__(self, batches: Iterator[Batch]) -> None:
-        super().__init__(lambda: iter(()))
-        self._rest: Iterator[Batch] | None = batches
-
-    def batches(self) -> Iterator[Batch]:
-        if self._rest is None:
-            raise ValueError("this stream was read already, and can be read once: read a file")
-        rest, self._rest = self._rest, None
-        return rest
-
-    def peek(self) -> Batch | None:
-        rest = self.batches()
-        first = next(rest, None)
-        self._rest = rest if first is None else chain([first], rest)
-        return first
 
 
 def opened(source: Any, columns: Columns | None) -> Source:
@@ -73,69 +31,6 @@ def opened(source: Any, columns: Columns | None) -> Source:
     return READERS[kind](path, columns)
 
 
-def _mapped(
-    raw: Iterator[Mapping[str, list[Any]]],
-    given: Columns | None,
-    found: Sequence[str],
-    text: bool = False,
-) -> Iterator[Batch]:
-    """Raw columns under our names; in a file of `text`, numbers of a context are told by looks."""
-    wanted = mapping(given, found)
-    for batch in raw:
-        out: Batch = {name: _column(batch, wanted[name], text) for name in wanted}
-        if {"names", "status"} <= set(found):
-            out[SKIP] = [UNTAUGHT.get(each) for each in batch["status"]]
-        if BAD in batch:
-            out[BAD] = batch[BAD]
-        yield out
-
-
-def mapping(given: Columns | None, found: Sequence[str]) -> dict[str, str | Sequence[str]]:
-    """Which columns to read, by our names: those that were given, or those of the same name."""
-    for name in given or ():
-        if name not in NAMES:
-            raise ValueError(f"a log has no column {name!r}: {nearest(name, NAMES)}")
-    known = set(found)
-    same = {name: name for name in NAMES if name in known}
-    if {"arm", "names", "status"} <= known:  # an exported loop
-        same |= {name: theirs for name, theirs in EXPORTED.items() if theirs in known}
-    wanted = same | dict(given or {})
-    for name, theirs in wanted.items():
-        for each in [theirs] if isinstance(theirs, str) else theirs:
-            if each not in known:
-                raise ValueError(
-                    f"there is no column {validate.show(each)} for {name}: "
-                    f"{nearest(str(each), sorted(map(str, known)))}"
-                )
-    for name in ("action", "reward"):
-        if name not in wanted:
-            raise ValueError(
-                f"no column is called {name!r}: pass columns={{{name!r}: ...}}, one of "
-                f"{', '.join(map(str, found))}"
-            )
-    if not {"probability", "probabilities"} & set(wanted):
-        raise ValueError(
-            "no column is called 'probability', without which nothing can be evaluated: pass "
-            "columns={'probability': ...}, the probability with which the action was chosen"
-        )
-    return wanted
-
-
-def _column(batch: Mapping[str, list[Any]], theirs: str | Sequence[str], text: bool) -> list[Any]:
-    if isinstance(theirs, str):
-        return list(batch[theirs])
-    columns = (map(_told, batch[name]) if text else batch[name] for name in theirs)
-    return [dict(zip(theirs, row)) for row in zip(*columns)]
-
-
-def _told(cell: str | None) -> Any:
-    """What a cell of a CSV file holds."""
-    try:
-        return None if cell is None else float(cell)
-    except ValueError:
-        return {"true": True, "false": False}.get(cell.lower(), cell)  # type: ignore[union-attr]
-
-
 def _parquet(path: Path, columns: Columns | None) -> Source:
     parquet = arrow("parquet")
     try:
@@ -148,7 +43,7 @@ def _parquet(path: Path, columns: Columns | None) -> Source:
         with parquet.ParquetFile(path) as file:
             wanted = [c for c in found if c in _needed(columns, found)]
             read = file.iter_batches(ROWS, columns=wanted)
-            yield from _mapped((batch.to_pydict() for batch in read), columns, wanted)
+            yield from mapped((batch.to_pydict() for batch in read), columns, wanted)
 
     mapping(columns, found)  # says at once what is missing
     return Source(batches, json.loads(about) if about else None)
@@ -158,7 +53,9 @@ def _needed(columns: Columns | None, found: Sequence[str]) -> set[str]:
     """Columns of a file that are read at all."""
     wanted = mapping(columns, found).values()
     names = {n for each in wanted for n in ([each] if isinstance(each, str) else each)}
-    return names | ({"arm", "names", "status"} if {"arm", "names", "status"} <= set(found) else set())
+    return names | (
+        {"arm", "names", "status"} if {"arm", "names", "status"} <= set(found) else set()
+    )
 
 
 def _ipc(path: Path, columns: Columns | None) -> Source:
@@ -183,7 +80,7 @@ def _reader(data: Any) -> Any:
 def _stream(reader: Any, columns: Columns | None) -> Iterator[Batch]:
     names = reader.schema.names
     cut = (batch.slice(k, ROWS) for batch in reader for k in range(0, batch.num_rows, ROWS))
-    return _mapped((batch.to_pydict() for batch in cut), columns, names)
+    return mapped((batch.to_pydict() for batch in cut), columns, names)
 
 
 def _frame(frame: Any, columns: Columns | None) -> Source:
@@ -198,7 +95,7 @@ def _frame(frame: Any, columns: Columns | None) -> Source:
         def batches() -> Iterator[Batch]:
             cut = (native[k : k + ROWS] for k in range(0, len(native), ROWS))
             raw = ({n: part[n].to_list() for n in found} for part in cut)
-            return _mapped(raw, columns, found)
+            return mapped(raw, columns, found)
 
         mapping(columns, found)
         return Source(batches)
@@ -215,7 +112,7 @@ def _csv(path: Path, columns: Columns | None) -> Source:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
             found = list(reader.fieldnames or ())
-            yield from _mapped(_cut(map(_cells, reader), found), columns, found, text=True)
+            yield from mapped(_cut(map(_cells, reader), found), columns, found, text=True)
 
     return Source(batches)
 
@@ -238,7 +135,7 @@ def _lines(path: Path, columns: Columns | None) -> Source:
         with path.open(encoding="utf-8") as file:
             rows = (_object(line) for line in file if line.strip())
             found = [name for name in first if name != BAD]
-            yield from _mapped(_cut(rows, found), columns, found)
+            yield from mapped(_cut(rows, found), columns, found)
 
     mapping(columns, [name for name in first if name != BAD])
     return Source(batches)

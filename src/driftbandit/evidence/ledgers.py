@@ -9,8 +9,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from driftbandit.evidence.files import ROWS, Source
 from driftbandit.evidence.rows import BAD, NAMES, SKIP, Batch
+from driftbandit.evidence.sources import ROWS, Source
 from driftbandit.loop.book import Lesson
 from driftbandit.loop.declaration import versions
 from driftbandit.loop.learner import Learner
@@ -42,7 +42,7 @@ class LedgerSource(Source):
 
     def _rows(self) -> Iterator[Batch]:
         with self._opened() as (ledger, known):
-            _, changes = unfold(ledger, known, origin(ledger)[0])
+            _, changes = unfold(ledger, known, origin(ledger))
             lessons = (change for change in changes if isinstance(change, Lesson))
             while part := list(islice(lessons, ROWS)):
                 events = ledger.events([lesson.decision for lesson in part])
@@ -52,7 +52,7 @@ class LedgerSource(Source):
     def replay(self, policy: RowPolicy | type[RowPolicy] | None, half_life: Any) -> Learner:
         """The loop's learner, or that of another policy, taught exactly as the loop teaches."""
         with self._opened() as (ledger, known):
-            start, _ = origin(ledger)
+            start = origin(ledger)
             if policy is not None:
                 if start is not None:
                     raise ValueError(

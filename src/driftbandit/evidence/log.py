@@ -17,6 +17,7 @@ from driftbandit.evidence.counts import Counts
 from driftbandit.evidence.encode import check_columns, encoded, proposed
 from driftbandit.evidence.menus import Menus
 from driftbandit.evidence.rows import Chunk, Floats
+from driftbandit.evidence.sources import Columns, Source
 from driftbandit.features import Features
 from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
@@ -40,7 +41,7 @@ class Log:
 
     def __init__(
         self,
-        source: files.Source,
+        source: Source,
         *,
         features: Features | None = None,
         reward: Reward | None = None,
@@ -61,7 +62,7 @@ class Log:
     def read(
         cls,
         source: Any,
-        columns: files.Columns | None = None,
+        columns: Columns | None = None,
         *,
         features: Features | None = None,
         reward: Reward | None = None,

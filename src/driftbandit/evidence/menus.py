@@ -15,7 +15,7 @@ KEPT = 10_000  # different menus in memory at once
 ARM = "arm"  # the column of arms of which only the name is known
 
 
-class NoMenu(ValueError):
+class MenuError(ValueError):
     """Why a row has no menu, or its action is not on it."""
 
 
@@ -28,7 +28,7 @@ class Menus:
         self._codes: dict[str, int] = {}
         try:
             self._fixed = None if fixed is None else menu_of(fixed, None)
-        except NoMenu as error:
+        except MenuError as error:
             raise ValueError(
                 "arms must be a list of names, or a mapping from names to columns, got "
                 f"{validate.show(fixed)}"
@@ -38,7 +38,7 @@ class Menus:
         """What a row offers: JSON or lists and mappings; nothing means what all rows offer."""
         if offered is None and names is None:
             if self._fixed is None:
-                raise NoMenu("no arms: name their column, or pass arms=")
+                raise MenuError("no arms: name their column, or pass arms=")
             return self._fixed
         text = offered if isinstance(offered, str) and names is None else f"{offered!r}|{names!r}"
         found = self._known.get(text)
@@ -54,7 +54,7 @@ class Menus:
             action = int(action)  # frames turn whole numbers into floats where some are missing
         place = menu.places.get(action if isinstance(action, str) else str(action))
         if place is None:
-            raise NoMenu("an action that is not among the arms")
+            raise MenuError("an action that is not among the arms")
         return place
 
     def codes(self, menu: Menu) -> list[int]:
@@ -72,15 +72,17 @@ def menu_of(offered: Any, names: Any) -> Menu:
         try:
             offered = json.loads(offered)
         except ValueError:
-            raise NoMenu("arms that are no JSON") from None
+            raise MenuError("arms that are no JSON") from None
     if isinstance(offered, np.ndarray):
         offered = offered.tolist()
     if isinstance(offered, Mapping):
         names, offered = list(offered), list(offered.values())
-    names = [*map(str, offered if names is None and _are_names(offered) else _places(names, offered))]
+    names = [
+        *map(str, offered if names is None and _are_names(offered) else _places(names, offered))
+    ]
     columns = [{ARM: name} for name in names] if _are_names(offered) else _columns(offered, names)
     if not names or len(set(names)) < len(names) or len(columns) != len(names):
-        raise NoMenu("no arms, or the same name twice")
+        raise MenuError("no arms, or the same name twice")
     return Menu(names, columns)
 
 
@@ -101,8 +103,8 @@ def _places(names: Any, offered: Any) -> Any:
 def _columns(offered: Any, names: list[str]) -> list[Mapping[str, Any]]:
     """Columns of arms; where there are none at all, the name is the only one."""
     if not isinstance(offered, (list, tuple)):
-        raise NoMenu("arms that are no list and no mapping")
+        raise MenuError("arms that are no list and no mapping")
     columns = [{} if each is None else each for each in offered]
     if not all(isinstance(each, Mapping) for each in columns):
-        raise NoMenu("an arm that is no mapping of columns")
+        raise MenuError("an arm that is no mapping of columns")
     return columns if any(columns) else [{ARM: name} for name in names]

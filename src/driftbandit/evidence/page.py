@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from driftbandit.evidence.evaluation import Evaluation
 
 STYLE = """
-.verdict { font-size: 1.15rem; background: var(--raised); border-radius: .5rem; padding: .8rem 1rem; }
-.plots { display: grid; gap: 0 1.5rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); }
+.verdict { font-size: 1.15rem; background: var(--raised); border-radius: .5rem;
+  padding: .3rem 1rem; }
+.plots { display: grid; gap: 0 1.5rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); }
 .plots svg { width: 100%; height: auto; }
 .plots text { fill: var(--faint); font-size: 13px; }
 .key { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; }
@@ -47,7 +49,8 @@ def page(found: Evaluation) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{title}</title><style>{css}{STYLE}</style></head><body>",
-            f'<header><h1>{title}</h1><button type="button" id="theme">Light / dark</button></header>',
+            f'<header><h1>{title}</h1><button type="button" id="theme">Light / dark</button>',
+            "</header>",
             f'<main><div class="verdict">{verdicts}</div><p>{used}</p><ul>{notes}</ul>',
             f"{_plots(found)}{sections}</main><script>{SCRIPT}</script></body></html>",
         ]
@@ -73,7 +76,7 @@ def _plots(found: Evaluation) -> str:
     for gap in found.differences:
         pair = gap.first, gap.second
         line = _line(own[gap.first], found, *pair, running=True)
-        text = f"{gap.first} less {gap.second}, all rows so far; above 0 {gap.first} has the larger reward"
+        text = f"{gap.first} less {gap.second}, of all rows so far, and its interval"
         plots.append(_figure(text, found, {gap.first: line}, zero=True))
     key = "".join(f"<span>{_swatch(own[name])}{escape(name)}</span>" for name in names)
     return f'<div class="key">{key}</div><div class="plots">{"".join(plots)}</div>'
@@ -81,7 +84,7 @@ def _plots(found: Evaluation) -> str:
 
 def _line(look: Look, found: Evaluation, *names: str, running: bool = False) -> Line:
     curve = found.curve if len(names) == 1 else found.gap_curve
-    middle, band = curve(*names, running=running)  # type: ignore[arg-type]
+    middle, band = curve(*names, running=running)
     dash = " ".join(f"{STROKE * length:g}" for length in look.dash)
     return Line(middle, band, look.colour, DARK.get(look.colour, look.colour), dash)
 
@@ -111,6 +114,6 @@ def _section(table: Table) -> str:
     )
     return (
         f'<section><h2>{escape(table.title)}</h2><figure class="table"><figcaption>'
-        f'{escape(table.note)}.</figcaption><div class="scroll" tabindex="0"><table><thead><tr>{head}'
-        f"</tr></thead><tbody>{body}</tbody></table></div></figure></section>"
+        f'{escape(table.note)}.</figcaption><div class="scroll" tabindex="0"><table><thead><tr>'
+        f"{head}</tr></thead><tbody>{body}</tbody></table></div></figure></section>"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +75,9 @@ class Pupil:
     def teach(self, lessons: Lessons) -> None:
         """Learn from every row without being asked."""
         chunk = lessons.chunk
-        for row in zip(lessons.X[chunk.start + chunk.action], lessons.r.tolist(), chunk.at.tolist()):
+        for row in zip(
+            lessons.X[chunk.start + chunk.action], lessons.r.tolist(), chunk.at.tolist()
+        ):
             self._learn(*row)
 
     def _words(self, chunk: Chunk, k: int) -> tuple[int | str, ...]:
@@ -114,12 +116,12 @@ def made(policy: Any, problem: Problem, half_life: Any) -> Policy:
     if (ours.dim, ours.family) != (problem.dim, problem.family):
         raise ValueError(
             f"{policy.name} was made for {ours.dim} coordinates and {ours.family!r}, the log has "
-            f"{problem.dim} and {problem.family!r}: pass the class, or make it with problem=log.problem"
+            f"{problem.dim} and {problem.family!r}: pass the class, or use problem=log.problem"
         )
     return policy if half_life is None else clock.timed(policy, half_life)
 
 
 def _bandit(policy: Policy) -> Bandit:
     if isinstance(policy, RowPolicy):
-        return Bandit.from_row(policy, cast(Floats, policy.fresh.copy()))
+        return Bandit.from_row(policy, policy.fresh.copy())
     return Bandit(policy)

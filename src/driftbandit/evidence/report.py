@@ -18,7 +18,7 @@ class Table(NamedTuple):
 
     title: str
     header: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
     note: str
 
 
@@ -49,8 +49,8 @@ def differences(found: Evaluation) -> Table:
     header = ("difference", "paired dr", "at every moment", "better", "more rows", "latest windows")
     rows = [_gap(gap) for gap in found.differences]
     note = (
-        f"All {len(rows)} together hold with {100.0 * found.level:g} % confidence. More rows: until "
-        f"it can be said, if they are like these. Latest windows: the last four of "
+        f"All {len(rows)} together hold with {100.0 * found.level:g} % confidence. More rows: "
+        f"until it can be said, if they are like these. Latest windows: the last four of "
         f"{window(found)} on their own"
     )
     return Table("Differences", header, rows, note)
@@ -77,7 +77,7 @@ def overlap(found: Evaluation) -> Table:
     ]
     check = found.found.check
     note = (
-        "Effective rows: as many of its own would tell as much. The mean weight is 1 but for noise. "
+        "Effective rows: as many of its own would tell as much. A mean weight is 1 but for noise. "
         f"Sample-ratio check: p = {check.p:.2g}; what fits least is {check.what}, expected "
         f"{check.expected:,.4g} and found {check.found:,.4g}"
     )

@@ -68,18 +68,16 @@ class Chunk:
     def take(self, rows: Sequence[int]) -> Chunk:
         """Some of the rows."""
         h = np.split(self.h, self.start[1:])
-        lists = (self.menus, self.context, self.key, self.id)
-        menus, context, key, id = ([each[k] for k in rows] for each in lists)
         return Chunk(
-            menus=menus,
-            context=context,
+            menus=[self.menus[k] for k in rows],
+            context=[self.context[k] for k in rows],
             action=self.action[rows],
             p=self.p[rows],
             h=np.concatenate([h[k] for k in rows]) if rows else np.empty(0),
             reward=self.reward[rows],
             at=self.at[rows],
-            key=key,
-            id=id,
+            key=[self.key[k] for k in rows],
+            id=[self.id[k] for k in rows],
             number=self.number[rows],
         )
 

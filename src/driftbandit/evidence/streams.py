@@ -77,7 +77,7 @@ class Difference:
 
     @staticmethod
     def estimate(sums: Floats, level: float) -> values.Estimate:
-        return values.difference(*sums[:3].tolist(), level)
+        return values.difference(sums[:3], level)
 
 
 def _robust(arms: Arms, gap: Floats, q: Floats, R: Floats) -> Floats:

@@ -67,8 +67,8 @@ def notes(found: Evaluation) -> list[str]:
     check = found.found.check
     if check.doubtful:
         out.append(
-            f"The logged probabilities do not fit what was played (p = {check.p:.1g}): {check.what} "
-            f"is {check.found:,.4g}, expected {check.expected:,.4g}. Nothing below can be trusted "
+            f"The logged probabilities do not fit what was played (p = {check.p:.1g}): "
+            f"{check.what} is {check.found:,.4g}, expected {check.expected:,.4g}. Nothing below can be trusted "
             "until that is explained."
         )
     if not found.found.complete and not found.log.least:
@@ -85,8 +85,8 @@ def _doubts(name: str, worth: Worth) -> list[str]:
     out = []
     if worth.support < FULL:
         out.append(
-            f"{1.0 - worth.support:.1%} of what {name} would play had probability 0 in the log: its "
-            "estimates leave that out; the interval that holds at every moment does not."
+            f"{1.0 - worth.support:.1%} of what {name} would play had probability 0 in the log: "
+            "its estimates leave that out; the interval that holds at every moment does not."
         )
     if worth.effective < ENOUGH:
         out.append(

@@ -61,7 +61,9 @@ def _schema() -> Any:
 
 def _columns(chunk: Chunk) -> dict[str, list[Any]]:
     known = np.split(chunk.h, chunk.start[1:])
-    menus = {id(menu): json.dumps([json.loads(encode(a)) for a in menu.columns]) for menu in chunk.menus}
+    menus = {
+        id(menu): json.dumps([json.loads(encode(a)) for a in menu.columns]) for menu in chunk.menus
+    }
     return {
         "id": chunk.id,
         "key": chunk.key,
