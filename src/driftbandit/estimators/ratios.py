@@ -1,8 +1,8 @@
 """Do the logged probabilities fit what was played? Wrong ones bias every estimate, unseen.
 
 Where all probabilities of a row are known, an arm, or a range of probabilities, is played as often
-as they add up to, but for a martingale's noise. Where only that of the played arm is known, 1/h(A) is
-K in the mean, or less if some arms are never played; never more.
+as they add up to, but for a martingale's noise. Where only that of the played arm is known, 1/h(A)
+is K in the mean, or less if some arms are never played; never more.
 """
 
 from __future__ import annotations

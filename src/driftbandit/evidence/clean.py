@@ -11,7 +11,7 @@ import numpy as np
 
 from driftbandit.durations import LAST
 from driftbandit.evidence.cells import moments, numbers, text
-from driftbandit.evidence.menus import Menus, MenuError
+from driftbandit.evidence.menus import MenuError, Menus
 from driftbandit.evidence.rows import BAD, SKIP, Batch, Chunk, Floats
 
 SLACK = 1e-3  # probabilities are often written in single precision, or with few digits
@@ -112,6 +112,7 @@ class _Rows:
     def chunk(self, before: int) -> Chunk:
         """The rows that are left; so many came before this batch."""
         left, found = self.left, self.found
+        keys, ids = self.column("key"), self.column("id")
         h = [found["h"][k] for k in left]
         return Chunk(
             menus=[found["menus"][k] for k in left],
@@ -121,8 +122,8 @@ class _Rows:
             h=np.concatenate(h) if h else np.empty(0),
             reward=found["reward"][left],
             at=found["time"][left],
-            key=[text(self.column("key")[k]) for k in left],
-            id=[text(self.column("id")[k]) for k in left],
+            key=[text(keys[k]) for k in left],
+            id=[text(ids[k]) for k in left],
             number=np.array(left, dtype=np.int64) + before + 1,
         )
 

@@ -109,8 +109,7 @@ class _Pass:
         columns = self._columns(arms, pi, q, R)
         self.windows.add(chunk, np.hstack(columns))
         self.sizes = [part.shape[1] for part in columns]
-        codes = {id(menu): log.menus.codes(menu) for menu in chunk.menus}
-        self.ratios.add(arms, np.concatenate([codes[id(menu)] for menu in chunk.menus]))
+        self.ratios.add(arms, log.menus.codes(chunk.menus))
         self.rows, self.complete = self.rows + len(chunk), self.complete and chunk.complete
         self.end = max(self.end, float(chunk.at.max()))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.evidence.rows import Menu
+from driftbandit.evidence.rows import Ints, Menu
 
 KEPT = 10_000  # different menus in memory at once
 ARM = "arm"  # the column of arms of which only the name is known
@@ -57,13 +57,18 @@ class Menus:
             raise MenuError("an action that is not among the arms")
         return place
 
-    def codes(self, menu: Menu) -> list[int]:
-        """Numbers of its arms' names, the same in the whole log."""
-        for name in menu.names:
-            if name not in self._codes:
-                self._codes[name] = len(self.names)
-                self.names.append(name)
-        return [self._codes[name] for name in menu.names]
+    def codes(self, menus: Sequence[Menu]) -> Ints:
+        """Numbers of all arms' names, menu after menu, the same in the whole log."""
+        numbered = {
+            id(menu): [self._code(name) for name in menu.names] for menu in dict.fromkeys(menus)
+        }
+        return np.array([code for menu in menus for code in numbered[id(menu)]], dtype=np.int64)
+
+    def _code(self, name: str) -> int:
+        if name not in self._codes:
+            self._codes[name] = len(self.names)
+            self.names.append(name)
+        return self._codes[name]
 
 
 def menu_of(offered: Any, names: Any) -> Menu:

@@ -46,8 +46,8 @@ class Rejection(NamedTuple):
 
 
 def replayed(log: Log, policy: Any, half_life: Any) -> Replay:
-    """Teach all of a log. A ledger is replayed as its loop taught it: without a `policy` the learner
-    is the loop's own, bit for bit."""
+    """Teach all of a log. A ledger is replayed as its loop taught it: without a `policy` the
+    learner is the loop's own, bit for bit."""
     if isinstance(log.source, LedgerSource) and (policy is None or _is_row(policy)):
         learner = log.source.replay(policy, half_life)
         return Replay(learner.bandit, learner.bandit.rounds, learner.digest)

@@ -68,8 +68,8 @@ def notes(found: Evaluation) -> list[str]:
     if check.doubtful:
         out.append(
             f"The logged probabilities do not fit what was played (p = {check.p:.1g}): "
-            f"{check.what} is {check.found:,.4g}, expected {check.expected:,.4g}. Nothing below can be trusted "
-            "until that is explained."
+            f"{check.what} is {check.found:,.4g}, expected {check.expected:,.4g}. Nothing here "
+            "can be trusted until that is explained."
         )
     if not found.found.complete and not found.log.least:
         out.append(
