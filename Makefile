@@ -3,8 +3,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-loop bench-rivals bench-runtime \
-  bench-worlds bench-lab bench-peers bench-streams bench-guard bench-proof mutants torture docs dist clean
+.PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-loop bench-trials \
+  bench-rivals bench-runtime bench-worlds bench-lab bench-peers bench-streams bench-suite bench-explain \
+  bench-rare bench-lockin bench-guard bench-proof mutants torture docs dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -40,6 +41,10 @@ bench-loop: $(VENV)/.test     ## decisions a second, each stored on the disk
 torture: $(VENV)/.test    ## loops in any order of events and under kill -9, the long form
 	TORTURE=1 $(BIN)/python -m pytest tests/test_loop_torture.py
 
+bench-trials: $(VENV)/.test   ## declared rewards next to the same learner with ideal treatment
+	$(BIN)/python -m benchmarks.trials --csv docs/results/trials.csv
+	$(BIN)/python -m benchmarks.readme
+
 bench-rivals: $(VENV)/.test   ## what the rivals cost, and how it grows
 	$(BIN)/python -m benchmarks.rivals
 
@@ -62,6 +67,19 @@ bench-peers: $(VENV)/.test   ## next to what people use today, each in an enviro
 
 bench-streams: $(VENV)/.test   ## real data: everybody tuned on the window before, fills docs/streams.md
 	$(BIN)/python -m benchmarks.streams
+
+bench-explain: $(VENV)/.test   ## whether explain tells the truth; needs the data of docs/streams.md
+	$(BIN)/python -m benchmarks.explain --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-rare: $(VENV)/.test   ## rare clicks: AutoDOMD against the best fixed setting of each world
+	$(BIN)/python -m benchmarks.rare --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-lockin: $(VENV)/.test   ## how many long runs stay with a worse arm
+	$(BIN)/python -m benchmarks.lockin --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-suite: $(VENV)/.test   ## suite-2, worlds and real streams, with everybody; needs the data of docs/streams.md
+	$(BIN)/driftbandit suite all --suite suite-2
+	$(BIN)/python -m benchmarks.readme results
 
 bench-guard: $(VENV)/.test   ## fails when a speed ratio slips by more than 20 %
 	$(BIN)/python -m benchmarks.guard

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from benchmarks import bob
+from benchmarks import bob, explain
 from benchmarks.worlds import Regrets, mean, regrets
 
 HERO = "DOMD-GLB"
@@ -156,6 +156,7 @@ SAYS = {
     "bob": bob.price,
     "bobahead": bob.ahead,
     "bobbound": bob.bound,
+    "explain": explain.summary,
     "lowest": lowest,
     "ahead": lambda: who_is_ahead(PAPER),
     "others": lambda: who_is_ahead(None),

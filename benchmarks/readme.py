@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import claims, streams_figure, worlds
+from benchmarks import claims, explain, lockin, rare, streams_figure, worlds
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
@@ -29,6 +29,7 @@ MISSING = "(not stored yet)"  # what a table or a sentence says until its study 
 MESSAGE = ("AutoDOMD", "DOMD-GLB", "SCB-WeightUCB", "SW-GLUCB", "MASTER + GLM-UCB")
 PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
 PAGES += ("docs/leaderboard.md", "docs/theory.md", "docs/bob.md", "docs/streams.md")
+PAGES += ("docs/rewards.md",)
 
 
 def collect(results: Path) -> None:
@@ -50,8 +51,8 @@ def collect(results: Path) -> None:
         )
     if run("many-worlds", "paper-figure"):
         worlds.collect(results)
-    if run("suite-1"):
-        shutil.copy(results / "suite-1" / "suite-1.json", RESULTS)
+    for name in filter(run, ("suites/suite-1.json", "suites/suite-2.json")):
+        shutil.copy(results / name, RESULTS)
     if run("regret-orders"):
         orders = orders_table(fit_orders(Store(results / "regret-orders")))
         (RESULTS / "regret-orders.md").write_text(orders)
@@ -201,12 +202,12 @@ def peer_installs() -> str:
     return markdown([head, *(list(line.values()) for line in lines_of("peers-install"))])
 
 
-def leaderboard() -> str:
-    """Scores of every policy on suite-1, with what each must know beforehand."""
+def leaderboard(suite: str) -> str:
+    """Scores of every policy on a suite, with what each must know beforehand."""
     from driftbandit.lab import cards
     from driftbandit.policies.catalogue import CATALOGUE
 
-    card = cards.read_card(RESULTS / "suite-1.json")
+    card = cards.read_card(RESULTS / f"{suite}.json")
     needs = {entry.policy.__name__: entry.needs for entry in CATALOGUE}
     head, *rows = cards.score_rows(card)
     table = [["", *head, "must know beforehand"]]
@@ -216,11 +217,11 @@ def leaderboard() -> str:
     return markdown(table)
 
 
-def suite_worlds() -> str:
-    """The worlds of suite-1, numbered, and every policy's share of the reference in them."""
+def suite_worlds(suite: str) -> str:
+    """The worlds of a suite, numbered, and every policy's share of the reference in them."""
     from driftbandit.lab import cards
 
-    card = cards.read_card(RESULTS / "suite-1.json")
+    card = cards.read_card(RESULTS / f"{suite}.json")
     numbered = [
         f"{k}. {world}, playing at random: {facts['reference']:.0f}"
         for k, (world, facts) in enumerate(card["worlds"].items(), start=1)
@@ -241,16 +242,22 @@ def proof() -> str:
 
 TABLES = {
     "proof": proof,
-    "leaderboard": leaderboard,
-    "suite": suite_worlds,
+    "leaderboard": lambda: leaderboard("suite-1"),
+    "suite": lambda: suite_worlds("suite-1"),
+    "leaderboard2": lambda: leaderboard("suite-2"),
+    "suite2": lambda: suite_worlds("suite-2"),
     "auto": worlds.summary_table,
     "worlds": worlds.worlds_table,
     "together": worlds.together_table,
     "ablation": worlds.ablation_table,
+    "explain": explain.table,
+    "rare": rare.table,
+    "lockin": lockin.table,
     "bob": lambda: grid("bob", regret),
     "reproduce": lambda: grid("paper-figure", regret, cost=True),
     "bench": lambda: figures("bench"),
     "fleet": lambda: figures("fleet"),
+    "trials": lambda: figures("trials"),
     "roads": lambda: figures("roads"),
     "peers": peers,
     "costs": peer_costs,

@@ -885,3 +885,20 @@ class NaiveRestartLinUCB(Restarted, NaiveLinUCB):
 
     def total(self) -> float:
         return self.clock()
+
+
+def check_dispersion(policy, learn):
+    """Teach a fresh row, and check every g against sums of squared errors and slopes."""
+    rng, row, family = np.random.default_rng(5), policy.fresh.copy(), policy.problem.family
+    errors = slopes = 1.0
+    for _ in range(60):
+        now = policy.from_rows(row[None])
+        x, r = 0.7 * rng.uniform(-1, 1, 2), rng.uniform(0.2, 0.4)
+        z = x @ now.theta[0]
+        errors += (r - family.mu(z)) ** 2
+        slopes += family.dmu(z)
+        learn(policy.recipe, row, x, r, 1.0, None)
+        now = policy.from_rows(row[None])
+        assert abs(now.g[0] - errors / slopes) < 1e-12
+        assert abs(now.basis[0] - slopes) < 1e-9
+    assert 0.01 < now.g[0] < 0.3

@@ -164,6 +164,7 @@ DOORS = {
     db.Bursts: WORLD | ARMS | {"bursts": NOT_WHOLE | st.none(), "length": NOT_A_COUNT | st.none()},
     db.OneCoordinate: WORLD | ARMS | {"turns": NEGATIVE | st.none(), "swing": NOT_A_SHARE},
     db.Fading: WORLD | ARMS | {"last": NOT_A_SHARE},
+    db.Levels: WORLD | ARMS | {"spread": NEGATIVE | st.none(), "day": NOT_A_COUNT | st.none()},
     partial(db.AutoDOMD, problem=PROBLEM): {"share": NEGATIVE, "bonus": NEGATIVE},
     db.FreshArms: DRAWN,
     db.FixedArms: DRAWN,

@@ -15,6 +15,7 @@ from driftbandit import (
     Gaussian,
     GivenArms,
     Jumps,
+    Levels,
     OneCoordinate,
     RandomWalk,
     SignFlip,
@@ -39,6 +40,8 @@ WORLDS = [
     OneCoordinate(horizon=40, turns=1.3, radius=3.0, arms=FixedArms(4, intercept=0.5)),
     OneCoordinate(horizon=40, dim=1),
     Fading(horizon=40, last=0.2),
+    Levels(horizon=40, level=-3.9, dim=3),
+    Levels(horizon=40, spread=1.0, day=7, arms=FixedArms(4, intercept=0.8)),
 ]
 
 
@@ -130,6 +133,27 @@ def test_a_fading_signal_keeps_its_direction():
     size = np.linalg.norm(path, axis=1)
     np.testing.assert_allclose(size, np.linspace(3.0, 0.3, 100))
     np.testing.assert_allclose(path / size[:, None], np.tile(path[0] / 3.0, (100, 1)))
+
+
+def test_levels_move_all_arms_alike_and_leave_the_ranking():
+    world = Levels(horizon=95, level=-2.0, spread=0.7, day=10, radius=3.0, dim=4)
+    (block,) = world.blocks((2,), 95)
+    z = np.einsum("tnd,td->tn", block.arms[:, 0], block.theta[:, 0])
+    ranks = np.einsum("tnd,d->tn", block.arms[:, 0, :, 1:], block.theta[0, 0, 1:])
+    level = z - ranks
+    np.testing.assert_allclose(level, np.tile(level[:, :1], (1, 30)))
+    assert len(np.unique(level[:, 0].round(9))) == 10
+    assert np.ptp(level[20:30]) < 1e-12
+    assert np.abs(level + 2.0).max() <= 2 * 0.7 + 1e-12
+    assert np.linalg.norm(block.theta[0, 0, 1:]) == pytest.approx(3.0)
+    assert np.linalg.norm(block.theta[:, 0], axis=1).max() <= world.problem.radius
+    P, changes = world.measure(2)
+    assert changes == world.change_points == 9
+    assert world.path_length >= P
+    still = Levels(level=-2.0)
+    assert (still.path_length, still.change_points) == (0.0, 0)
+    with pytest.raises(ValueError, match="needs arms with an intercept"):
+        Levels(arms=FixedArms(8))
 
 
 @pytest.mark.parametrize("kind", [FreshArms, FixedArms])

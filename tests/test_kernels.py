@@ -9,7 +9,6 @@ import pytest
 import naive
 from driftbandit import (
     DOMD,
-    AutoDOMD,
     Bandit,
     Bernoulli,
     Binomial,
@@ -19,7 +18,7 @@ from driftbandit import (
     Poisson,
     Problem,
 )
-from driftbandit.core import auto, domd, links, projection
+from driftbandit.core import domd, links, projection
 from driftbandit.core.compiled import COMPILED
 from driftbandit.core.layout import BASIS, FLOOR, LIMIT, THETA, G, T
 from driftbandit.core.linalg import dot, factor, inverse, inverse_norm, measure
@@ -423,30 +422,34 @@ def test_learning_is_the_naive_twin_also_on_the_border_of_the_ball(d):
     assert np.linalg.norm(bandit.theta) == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize("kind", [DOMD, AutoDOMD])
-def test_a_dispersion_is_learnt_as_a_ratio_of_sums(kind):
-    policy = kind(problem=Problem(dim=2, family=Bounded()))
-    rng, row = np.random.default_rng(5), policy.fresh.copy()
-    learn = auto.learn if kind is AutoDOMD else domd.learn
-    errors = slopes = 1.0
-    assert row[G] == 1.0
-    for _ in range(60):
-        x, r = 0.7 * rng.uniform(-1, 1, 2), rng.uniform(0.2, 0.4)
-        z = x @ row[THETA : THETA + 2]
-        errors += (r - policy.problem.family.mu(z)) ** 2
-        slopes += policy.problem.family.dmu(z)
-        learn(policy.recipe, row, x, r, 1.0, None)
-        assert row[G] == pytest.approx(errors / slopes)
-        assert row[BASIS] == pytest.approx(slopes)
-    assert 0.01 < row[G] < 0.3
+def test_a_dispersion_is_learnt_as_a_ratio_of_sums():
+    naive.check_dispersion(DOMD(problem=Problem(dim=2, family=Bounded())), domd.learn)
 
 
-def test_a_learnt_dispersion_has_limits_and_follows():
+@dataclass(frozen=True)
+class Open(Gaussian):
+    """A variance that is learnt, from the largest down."""
+
+    learns_g = True
+
+
+@pytest.mark.parametrize("g", [0.2, 30.0])
+def test_a_learnt_dispersion_has_limits(g):
+    policy = DOMD(problem=Problem(dim=1, family=Open(variance=g, bound=100.0)))
+    row, x = policy.fresh.copy(), np.ones(1)
+    for _ in range(20_000):
+        domd.learn(policy.recipe, row, x, 0.5, 1.0, None)
+    assert row[G] == pytest.approx(1e-3 * g)
+    for t in range(500):
+        domd.learn(policy.recipe, row, x, 100.0 * (-1) ** t, 1.0, None)
+    assert row[G] == g
+
+
+def test_a_learnt_dispersion_follows():
     policy = DOMD(problem=Problem(dim=1, family=Bounded()))
     row, x = policy.fresh.copy(), np.ones(1)
     for _ in range(3000):
         domd.learn(policy.recipe, row, x, 0.5, 1.0, None)
-    assert row[G] == 1e-3
     assert row[BASIS] == pytest.approx(250.25)
     for t in range(3000):
         domd.learn(policy.recipe, row, x, float(t % 2), 1.0, None)

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from driftbandit import AutoDOMD, Bernoulli, Binomial, Gaussian, Problem
+import naive
+from driftbandit import AutoDOMD, Bernoulli, Binomial, Bounded, Gaussian, Problem
 from driftbandit.core import auto
 from driftbandit.core.layout import (
     FIRMNESS,
@@ -67,7 +68,7 @@ def played(policy, rounds):
 
 
 @pytest.mark.parametrize("radius", [0.5, 4.0])
-@pytest.mark.parametrize("family", [Binomial(4), Gaussian(0.1, 6.0)], ids=repr)
+@pytest.mark.parametrize("family", [Binomial(3), Gaussian(0.1, 6.0)], ids=repr)
 def test_the_mixture_is_its_twin(family, radius):
     policy = few(family, radius)
     twin, memory, effective = played(policy, 30)
@@ -255,6 +256,27 @@ def test_suspicion_is_the_log_odds_of_those_who_forget():
         assert found == pytest.approx(math.log(part / (1.0 - part)), rel=1e-4)
 
 
+def test_suspicion_has_limits():
+    policy = few(Bernoulli(), 2.0, discounts=[0.5, 1.0], regularizations=[1.0])
+    for weights, t, odds in (
+        ([1.0, 1.0], 6.0, 1e-12),  # a memory of just a third is not short
+        ([1.0, 1.0], 6.1, 1.0),
+        ([1.0, 1e-30], 9.0, 1e12),
+        ([1e-30, 1.0], 9.0, 1e-12),
+    ):
+        numbers = np.array([weights, [0.0, 0.0]])
+        found = auto.suspicion(policy.recipe, numbers, t)
+        assert found == pytest.approx(math.log(odds), abs=1.0)
+
+
+def test_ageing_follows_the_strongest_track():
+    policy = few(Bernoulli(), 2.0, pool="leader")
+    row, numbers, thetas, *_ = state(policy, [0.1, 0.2, 0.15, 0.1, 0.05, 0.05])
+    numbers[WEIGHT + 1, 4] = 0.3
+    auto.age(policy.recipe, row, 1.0)
+    np.testing.assert_allclose(row[THETA : THETA + 2], thetas[4])
+
+
 def test_what_is_pooled():
     """Everybody's theta, and the covariance of those with a thousandth of the weight or more."""
     policy, weights = few(Bernoulli(), 2.0), [0.4, 1e-3, 0.3, 9e-4, 0.2971, 1e-3]
@@ -273,6 +295,10 @@ def test_what_is_pooled():
     np.testing.assert_allclose(row[THETA : THETA + 2], theta)
     np.testing.assert_allclose(row[THETA + 2 : THETA + 6].reshape(2, 2), np.linalg.inv(V))
     assert row[FLOOR] == pytest.approx(1 / np.abs(V).sum(axis=1).max())
+
+
+def test_a_dispersion_is_learnt_from_what_the_pool_predicts():
+    naive.check_dispersion(few(Bounded(), 2.0), auto.learn)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Streams as environments: rewards on record, windows, replicates."""
 
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -113,10 +115,25 @@ def test_wrong_data():
     world = Stream(start=500, horizon=181)
     with pytest.raises(ValueError, match="has 200 rounds from 500 on, but horizon=181"):
         simulate(Uniform(problem=world.problem), world, (0,))
-    checksum = datasets.load("elec2", start=500).checksum
-    assert Stream(start=500, horizon=50, checksum=checksum[:8]).rounds
-    with pytest.raises(ValueError, match="results of different files do not mix"):
-        _ = Stream(start=500, horizon=50, checksum="beef").rounds
+
+
+@pytest.mark.parametrize(("row", "same"), [(601, True), (600, False)])
+def test_a_checksum_is_of_the_outcomes_in_the_window(monkeypatch, tmp_path, row, same):
+    """What happens after the window does not count; any outcome inside does."""
+    played = datasets.load("elec2", start=500).rewards[:100]
+    checksum = hashlib.sha256(played.tobytes()).hexdigest()[:8]
+    world = Stream(start=500, horizon=90, checksum=checksum)
+    assert world.rounds
+    lines = tiny.elec().splitlines()  # the heading, then row 0, 1, ...
+    lines[row] = lines[row][:-1] + str(1 - int(lines[row][-1]))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "elec.csv").write_text("\n".join(lines))
+    monkeypatch.setenv("DRIFTBANDIT_DATA", str(tmp_path / "other"))
+    if same:
+        assert world.rounds
+    else:
+        with pytest.raises(ValueError, match=f"but {checksum} is asked for, and results of diff"):
+            _ = world.rounds
 
 
 def test_a_stream_is_described_without_its_data(monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from importlib import resources
@@ -10,11 +11,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from driftbandit.lab import cards, scores
+import tiny
+from driftbandit import GLBOMD, Stream, Uniform, datasets, simulate
+from driftbandit.lab import Engine, cards, scores
 from driftbandit.lab import suite as suites
 from driftbandit.policies.catalogue import CATALOGUE
 
-FROZEN = "741d4d6ca1c7fc6d"
+FROZEN = {"suite-1": "741d4d6ca1c7fc6d", "suite-2": "0d4b3ec46edbf090"}
 TINY = """name = "tiny"
 horizon = 40
 seeds = 3
@@ -32,6 +35,18 @@ label = "drift"
 [reference]
 rest = 8.0
 drift = 4.0
+"""
+STREAMS = """name = "tiny"
+horizon = 40
+seeds = 3
+first_seed = 7
+points = 2
+
+[[environments]]
+type = "Stream"
+start = 500
+horizon = 30
+order = ["time", "shuffled"]
 """
 
 
@@ -61,12 +76,71 @@ A = {"rest": [1.0, 2.0, 3.0], "drift": [10.0, 12.0, 14.0]}
 B = {"rest": [2.0, 2.5, 4.5], "drift": [9.0, 15.0, 21.0]}
 
 
-def test_suite_1_is_frozen():
-    """A score on suite-1 must mean the same for ever: change nothing, make suite-2."""
-    text = (resources.files("driftbandit.lab") / "suites" / "suite-1.toml").read_text()
-    assert hashlib.sha256(text.encode()).hexdigest()[:16] == FROZEN
-    assert suites.read_suite("suite-1").hash == FROZEN
-    assert "suite-1" in suites.suites()
+@pytest.mark.parametrize("name", FROZEN)
+def test_suites_are_frozen(name):
+    """A score on a suite must mean the same for ever: change nothing, make another suite."""
+    text = (resources.files("driftbandit.lab") / "suites" / f"{name}.toml").read_text()
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == FROZEN[name]
+    assert suites.read_suite(name).hash == FROZEN[name]
+    assert suites.suites() == list(FROZEN)
+
+
+def test_suite_2_adds_streams_to_suite_1():
+    """The same simulated worlds, seeds and references, and each stream in both orders."""
+    entry = {"type": "Uniform"}
+    one, two = (suites.read_suite(name) for name in FROZEN)
+    (first, _), (second, _) = (suite.study([entry], []) for suite in (one, two))
+    facts = [{label: world for label, world, _ in study.worlds()} for study in (first, second)]
+    added = {label: world for label, world in facts[1].items() if label not in facts[0]}
+    assert {label: facts[1][label] for label in facts[0]} == facts[0]
+    assert {label: two.reference[label] for label in facts[0]} == one.reference
+    assert set(two.reference) == set(facts[1])
+    assert (first.seeds, first.first_seed) == (second.seeds, second.first_seed)
+    assert {world.data for world in added.values()} == set(datasets.names())
+    for world in added.values():
+        assert (world.drop, world.horizon, world.window) == (0.1, 9000, 10_000)
+        assert len(world.checksum) == 16
+        assert f"{world.data}, {world.order}" in added
+
+
+def test_missing_data_are_said_before_anything_is_played(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRIFTBANDIT_DATA", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ValueError, match="or set DRIFTBANDIT_DATA to a folder that holds the file"):
+        suites.run_suite(suites.read_suite("suite-2"), ["Uniform"], tmp_path / "out")
+    assert not list(tmp_path.glob("out/cells/*"))
+    assert not (tmp_path / "out" / "suite-2.json").exists()
+
+
+@pytest.mark.skipif("DRIFTBANDIT_DATA" not in os.environ, reason="needs the data of the streams")
+def test_playing_streams_at_random_scores_one():
+    """The frozen references are what `Uniform` still costs, so the streams are what they were."""
+    suite = suites.read_suite("suite-2")
+    for label, world, _ in suite.study([{"type": "Uniform"}], [])[0].worlds():
+        if isinstance(world, Stream):
+            run = simulate(Uniform(problem=world.problem), world, range(90000, 90010))
+            assert run.total.mean() == pytest.approx(suite.reference[label], abs=0.06)
+
+
+def test_streams_have_scores_of_their_own(tmp_path, monkeypatch):
+    """Rivals that must know a radius have none there, and no place."""
+    tiny.write(tmp_path)
+    monkeypatch.setenv("DRIFTBANDIT_DATA", str(tmp_path))
+    text = STREAMS + TINY[TINY.index("\n[[environments]]") :]
+    suite = suites.parse_suite(text + '"elec2, time" = 20.0\n"elec2, shuffled" = 40.0\n')
+    found = suites.run_suite(suite, ["GLBOMD"], tmp_path / "out", Engine(workers=1))
+    by_kind = cards.groups(found)
+    assert by_kind["streams in time order"] == {"elec2, time": 20.0}
+    assert by_kind["streams shuffled"] == {"elec2, shuffled": 40.0}
+    assert list(by_kind["all"]) == ["elec2, time", "elec2, shuffled", "rest", "drift"]
+    plain = cards.scores(found, "GLB-OMD (practical)")
+    world = Stream(start=500, horizon=30, order="shuffled")
+    run = simulate(GLBOMD(problem=world.problem), world, (7, 8, 9))
+    assert plain["streams shuffled"].value == pytest.approx(run.total.mean() / 40.0, abs=1e-4)
+    theory = cards.scores(found, "GLB-OMD")
+    assert theory["all"] is None is theory["streams in time order"]
+    assert theory["drift"] is not None
+    assert [row[0] for row in cards.ranking(found)] == ["GLB-OMD (practical)", "GLB-OMD"]
 
 
 def test_playing_at_random_scores_one(tmp_path):
@@ -87,8 +161,7 @@ def test_playing_at_random_scores_one(tmp_path):
 
 
 def test_a_card_holds_the_regrets_of_the_study(tmp_path):
-    from driftbandit import DOMD, Circle, simulate
-    from driftbandit.lab import Engine
+    from driftbandit import DOMD, Circle
 
     suite, engine = suites.parse_suite(TINY), Engine(workers=1)
     found = suites.run_suite(suite, ["DOMD", "DGLUCB"], tmp_path, engine)
@@ -140,6 +213,16 @@ def test_a_file_that_bends_the_rules_is_refused(tmp_path, text, message):
     (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(ValueError, match=message):
         suites.contenders([str(tmp_path / "mine.toml")])
+
+
+def test_theory_in_a_stream_is_told_what_to_do():
+    entry = {"type": "DOMD", "half_life": 50.0}
+    with pytest.raises(
+        ValueError, match=r'needs radius.*weather, time tells.*only = \["Simulated"'
+    ):
+        suites.read_suite("suite-2").study([entry], [])
+    for more in ({"tuning": "practical"}, {"only": ["Simulated"]}):
+        assert suites.read_suite("suite-2").study([entry | more], [])
 
 
 def test_options_of_every_kind_survive_as_toml():

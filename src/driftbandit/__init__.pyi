@@ -12,6 +12,7 @@ from .environments import FixedArms as FixedArms
 from .environments import FreshArms as FreshArms
 from .environments import GivenArms as GivenArms
 from .environments import Jumps as Jumps
+from .environments import Levels as Levels
 from .environments import OneCoordinate as OneCoordinate
 from .environments import RandomWalk as RandomWalk
 from .environments import SignFlip as SignFlip

@@ -168,7 +168,7 @@ def suite(
     from driftbandit.lab import suite as suites
 
     plugins.load(modules or [], Path.cwd())
-    chosen, folder = suites.read_suite(name), out or Path("results") / name
+    chosen, folder = suites.read_suite(name), out or Path("results") / "suites"
     engine = Engine(workers=workers, scheduler=scheduler)
     with _cells_bar(name) as (progress, _):
         card = suites.run_suite(chosen, policies or ["AutoDOMD"], folder, engine, progress)

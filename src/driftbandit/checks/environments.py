@@ -39,7 +39,8 @@ def check_path_stays_in_the_ball_and_the_budget(environment: Environment) -> Non
         path = environment.path(seed)
         P, G = environment.measure(seed)
         assert path.shape == (environment.horizon, environment.dim)
-        assert (np.linalg.norm(path, axis=1) <= environment.radius * (1 + 1e-12)).all()
+        S = environment.problem.known("radius", "the ball of the path")
+        assert (np.linalg.norm(path, axis=1) <= S * (1 + 1e-12)).all()
         assert environment.path_length * (1 + 1e-9) + 1e-12 >= P, "P_T is above the promised budget"
         assert environment.change_points is None or environment.change_points >= G
 

@@ -6,6 +6,7 @@ Every policy that is played on a seed meets the same contexts and the same luck.
 from driftbandit.environments.arms import Arms, FixedArms, FreshArms, GivenArms
 from driftbandit.environments.delay import Delay
 from driftbandit.environments.environment import Block, Environment
+from driftbandit.environments.levels import Levels
 from driftbandit.environments.paths import Circle, Jumps, RandomWalk, SignFlip, Stationary
 from driftbandit.environments.regimes import Bursts, Fading, OneCoordinate, Switching
 from driftbandit.environments.simulated import Simulated
@@ -23,6 +24,7 @@ __all__ = [
     "FreshArms",
     "GivenArms",
     "Jumps",
+    "Levels",
     "OneCoordinate",
     "RandomWalk",
     "SignFlip",

@@ -33,8 +33,8 @@ class Stream(Environment):
     Replicates of one stream would be the same run: each seed leaves out a random share `drop` of
     the rounds, so a window of T / (1 - drop) rounds from `start` on gives T rounds to play. A seed
     leaves out the same rounds in both orders, whoever plays. `start` defaults to the first round
-    of the dataset's recipe; `checksum` refuses files whose SHA-256 does not begin with it. Data are
-    read when the stream is played.
+    of the dataset's recipe; `checksum` refuses data whose `Rounds.outcomes` in the window do not
+    begin with it. Data are read when the stream is played.
     """
 
     data: str = "elec2"
@@ -64,10 +64,11 @@ class Stream(Environment):
                 f"{self.data} has {len(rounds)} rounds from {rounds.start} on, but horizon="
                 f"{self.horizon} and drop={self.drop:g} need {self.window}: lower one of them"
             )
-        if not rounds.checksum.startswith(self.checksum):
+        if self.checksum and not rounds.outcomes(self.window).startswith(self.checksum):
             raise ValueError(
-                f"the file of {self.data} has checksum {rounds.checksum[:12]}..., but "
-                f"{self.checksum} is asked for: results of different files do not mix"
+                f"the outcomes of {self.data} have checksum {rounds.outcomes(self.window)[:8]}, "
+                f"but {self.checksum} is asked for, and results of different data do not mix: use "
+                "the file that docs/streams.md names"
             )
         return rounds
 

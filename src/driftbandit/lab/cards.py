@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 from driftbandit.lab.scores import Interval, Regrets, difference, ratio, score
 
 FORMAT = 1
-GROUPS = {"all": (True, False), "drift": (True,), "jumps or rest": (False,)}  # by whether it drifts
+ALL, DRIFT, REST = "all", "drift", "jumps or rest"
+STREAMS = {"time": "streams in time order", "shuffled": "streams shuffled"}
+KINDS = (DRIFT, REST, *STREAMS.values())  # of worlds, as columns
 MISSING = "–"
 Card = dict[str, Any]
 
@@ -47,14 +49,28 @@ def regrets(card: Card, policy: str) -> Regrets:
     return {world: played["regret"] for world, played in card["policies"][policy].items()}
 
 
+def groups(card: Card) -> dict[str, dict[str, float]]:
+    """References of all worlds, and of each kind that the suite has."""
+    worlds = {world: (_kind(facts), facts["reference"]) for world, facts in card["worlds"].items()}
+    found = {ALL: {world: reference for world, (_, reference) in worlds.items()}}
+    for kind in KINDS:
+        found[kind] = {world: each for world, (own, each) in worlds.items() if own == kind}
+    return {group: references for group, references in found.items() if references}
+
+
+def _kind(facts: dict[str, Any]) -> str:
+    if "order" in facts:
+        return STREAMS[facts["order"]]
+    return DRIFT if facts["drifts"] else REST
+
+
 def scores(card: Card, policy: str) -> dict[str, Interval | None]:
     """The score over all worlds and over each kind of them; None where it has not played all."""
-    found: dict[str, Interval | None] = {}
-    for group, kinds in GROUPS.items():
-        worlds = {w: f["reference"] for w, f in card["worlds"].items() if f["drifts"] in kinds}
-        whole = bool(worlds) and set(worlds) <= set(card["policies"][policy])
-        found[group] = score(regrets(card, policy), worlds) if whole else None
-    return found
+    played = set(card["policies"][policy])
+    return {
+        group: score(regrets(card, policy), references) if set(references) <= played else None
+        for group, references in groups(card).items()
+    }
 
 
 def ranking(card: Card) -> list[tuple[str, dict[str, Interval | None], float]]:
@@ -69,7 +85,7 @@ def ranking(card: Card) -> list[tuple[str, dict[str, Interval | None], float]]:
 
 def _rank(found: dict[str, Interval | None]) -> tuple[bool, float]:
     known = [interval.value for interval in found.values() if interval is not None]
-    return found["all"] is None, known[0] if known else 2.0
+    return found[ALL] is None, known[0] if known else 2.0
 
 
 def compare(a: Card, b: Card) -> list[Comparison]:
@@ -104,7 +120,7 @@ def _compared(a: Card, b: Card, first: str, second: str) -> Comparison:
 
 def score_rows(card: Card) -> Iterator[tuple[str, ...]]:
     """The ranking as a table; its heading first."""
-    yield ("policy", *(f"score, {group}" for group in GROUPS), "µs per round")
+    yield ("policy", *(f"score, {group}" for group in groups(card)), "µs per round")
     for policy, found, cost in ranking(card):
         shown = (MISSING if interval is None else f"{interval:.3f}" for interval in found.values())
         yield (policy, *shown, f"{cost:.3g}")

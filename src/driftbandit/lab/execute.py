@@ -103,6 +103,7 @@ def run_cells(cells: list[Cell], job: _Job, what: str) -> Done:
     job.progress(done.stored, len(cells))
     if not missing:
         return done
+    begin(missing)
     workers, cores = job.engine.pool_size(len(missing)), os.cpu_count() or 1
     scheduler = job.engine.scheduler
     facts = {"study": job.study.name, "cells": len(missing), "engine": scheduler or "processes"}
@@ -116,6 +117,14 @@ def run_cells(cells: list[Cell], job: _Job, what: str) -> Done:
         job.store.add(cell, frame)
         job.progress(done.stored + n, len(cells))
     return done
+
+
+def begin(cells: list[Cell]) -> None:
+    """Draw the first round of every world: what it lacks, such as data, is said before anything is
+    played."""
+    for cell in {cell.environment: cell for cell in cells}.values():
+        world = Recipe.from_dict(json.loads(cell.environment))
+        next(iter(world.blocks(cell.seeds[:1], 1)))
 
 
 def chosen(cells: list[Cell], store: Store) -> tuple[set[str], set[tuple[str, str]]]:

@@ -165,7 +165,7 @@ def _check_only(entry: PolicyEntry, study: Study) -> None:
                 kind_of(name, Environment)
             except ValueError:
                 raise ValueError(f"only = {name!r} is no environment{near}") from None
-    if entry.only and types.isdisjoint(entry.only):
+    if not any(entry.plays(kind_of(name, Environment)) for name in types):
         raise ValueError(
             f"{entry.type} is never played: only names {', '.join(entry.only)}, but the study has "
             f"{', '.join(sorted(types))}"

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from driftbandit.environments import Environment
+from driftbandit.environments import Environment, Simulated
 from driftbandit.lab.labels import labelled, nearest
 from driftbandit.policies import Policy
 from driftbandit.recipe import Recipe
@@ -38,17 +38,27 @@ class PolicyEntry(Entry):
     """`tuning` is "theory" (from_theory) or "practical" (the plain constructor)."""
 
     tuning: Literal["theory", "practical"] = "theory"
-    only: tuple[str, ...] = ()  # environments in which it is played; empty for all
+    only: tuple[str, ...] = ()  # environments, or bases of them, in which it plays; empty for all
     seeds: int | None = Field(default=None, ge=1)  # fewer than the study's, where it is slow
     tune_on: int = Field(default=0, ge=0)  # as the study's, for this policy alone: a yardstick
+
+    def plays(self, kind: type) -> bool:
+        """Whether it is played in environments of this class."""
+        return not self.only or any(base.__name__ in self.only for base in kind.__mro__)
 
     def build(self, world: Environment, options: Mapping[str, Any]) -> Policy:
         """The policy with these options for an environment."""
         kind: Any = kind_of(self.type, Policy)
         arguments = {key: _revived(value) for key, value in options.items()}
-        if self.tuning == "theory":
+        if self.tuning == "practical":
+            return kind(problem=world.problem, **arguments)
+        try:
             return kind.from_theory(world.problem, **arguments)
-        return kind(problem=world.problem, **arguments)
+        except ValueError as error:
+            if isinstance(world, Simulated):
+                raise
+            remedy = 'tuning = "practical" asks for nothing, only = ["Simulated"] avoids streams'
+            raise ValueError(f"{error}; {world.name} tells nothing of it: {remedy}") from None
 
 
 class Study(BaseModel):
@@ -101,7 +111,7 @@ class Study(BaseModel):
     def contests_of(
         self, entry: PolicyEntry, world: Environment
     ) -> Iterator[tuple[str, Policy, dict[str, Any], int]]:
-        if entry.only and type(world).__name__ not in entry.only:
+        if not entry.plays(type(world)):
             return
         seeds = min(self.seeds, entry.seeds or self.seeds)
         for options, varied in entry.variants():

@@ -1,7 +1,8 @@
 """Suites: frozen worlds and seeds, played like any study, and a card of scores in one JSON file.
 
 A score is the geometric mean over worlds of a policy's mean regret over that of playing at random,
-which is frozen with the suite: 1 learns nothing, 0 knows everything.
+which is frozen with the suite: 1 learns nothing, 0 knows everything. In a stream even 0 needs luck:
+regret is against the best outcome of a round.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ else:
 
 import polars as pl
 
+from driftbandit.environments import Environment, Stream
 from driftbandit.lab.execute import Engine, Progress, execute
 from driftbandit.lab.spec import Study, parse_study
 from driftbandit.lab.store import Store, load_results
@@ -150,13 +152,12 @@ def _lines(card: dict[str, Any]) -> str:
 
 def card_of(suite: Suite, study: Study, results: pl.DataFrame) -> dict[str, Any]:
     """The card of a suite that was played: everything that comparisons need, in plain types."""
-    ends = results.filter(pl.col("round") == study.horizon).sort("seed")
     expected = list(range(study.first_seed, study.first_seed + study.seeds))
     worlds: dict[str, Any] = {}
     policies: dict[str, Any] = {}
     for world_label, world, _ in study.worlds():
-        drifts = world.problem.change_points is None
-        worlds[world_label] = {"reference": suite.reference[world_label], "drifts": drifts}
+        worlds[world_label] = {"reference": suite.reference[world_label]} | _nature(world)
+        ends = results.filter(pl.col("round") == world.horizon).sort("seed")
         for label, policy, _ in study.contenders(world):
             here = (pl.col("environment") == world_label) & (pl.col("policy") == label)
             rows = ends.filter(here).unique("seed", maintain_order=True)
@@ -165,6 +166,13 @@ def card_of(suite: Suite, study: Study, results: pl.DataFrame) -> dict[str, Any]
                 policies.setdefault(label, {})[world_label] = _played(rows, recipe)
     head = {"format": FORMAT, "suite": suite.name, "hash": suite.hash, "seeds": expected}
     return head | {"worlds": worlds, "policies": policies}
+
+
+def _nature(world: Environment) -> dict[str, Any]:
+    """Whether a simulated world drifts; in which order a stream is played."""
+    if isinstance(world, Stream):
+        return {"order": world.order}
+    return {"drifts": world.problem.change_points is None}
 
 
 def _played(rows: pl.DataFrame, recipe: dict[str, Any]) -> dict[str, Any]:
