@@ -65,7 +65,7 @@ def evaluate(
     playing = players(candidates, log.problem, options)
     work = _Pass(log.reward, playing, _pairs(list(playing), over), clip, window)
     work.model = model_of(model, playing, log.problem, options)
-    with rounds_bar("evaluate", 0, progress) as advance:
+    with rounds_bar("evaluate", None, progress) as advance:
         for lessons in log.lessons():
             work.take(lessons, log)
             advance(len(lessons.chunk))

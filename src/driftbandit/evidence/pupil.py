@@ -109,7 +109,7 @@ class Pupil:
 def made(policy: Any, problem: Problem, half_life: Any) -> Policy:
     """A policy for a problem, from a class or a recipe that fits."""
     if isinstance(policy, type) and issubclass(policy, Policy):
-        policy = policy(problem=problem)
+        policy = _of_class(policy, problem)
     if not isinstance(policy, Policy):
         raise ValueError(f"policy must be one such as AutoDOMD, got {validate.show(policy)}")
     ours = policy.problem
@@ -119,6 +119,16 @@ def made(policy: Any, problem: Problem, half_life: Any) -> Policy:
             f"{problem.dim} and {problem.family!r}: pass the class, or use problem=log.problem"
         )
     return policy if half_life is None else clock.timed(policy, half_life)
+
+
+def _of_class(kind: type[Policy], problem: Problem) -> Policy:
+    try:
+        return kind(problem=problem)
+    except TypeError as error:  # options without a default
+        raise ValueError(
+            f"{kind.__name__} cannot be made from the problem alone ({error}): make it with "
+            "problem=log.problem"
+        ) from None
 
 
 def _bandit(policy: Policy) -> Bandit:

@@ -54,12 +54,18 @@ class Difference:
     def columns(self, arms: Arms, pi: tuple[Floats, Floats], q: Floats, R: Floats) -> Floats:
         """What rows add, (n, 3 and bets): rows, paired differences and their squares."""
         d = _robust(arms, pi[0] - pi[1], q, R)
-        low, high = side(arms, pi, q, R), side(arms, pi[::-1], q, R)
         own = np.stack([np.ones_like(d), d, d * d], axis=1)
-        return np.hstack([own, *self._bets(low, high)])
+        return np.hstack([own, *self._bets(arms, pi, q, R)])
 
-    def _bets(self, low: Side, high: Side) -> list[Floats]:
-        return [*self._low.take(low), *self._high.take(high)]
+    def _bets(
+        self, arms: Arms, pi: tuple[Floats, Floats], q: Floats, R: Floats
+    ) -> tuple[Floats, ...]:
+        """Where both play alike, the payoff is their common probability, whatever the reward: it is
+        counted as it is, without weights."""
+        both = np.minimum(*pi)
+        alike, rest = arms.total(both), (pi[0] - both, pi[1] - both)
+        low, high = (side(arms, each, q, R) for each in (rest, rest[::-1]))
+        return *self._low.take(_plus(low, alike)), *self._high.take(_plus(high, alike))
 
     @staticmethod
     def bets(sums: Floats, better: bool) -> tuple[Floats, Floats]:
@@ -78,6 +84,10 @@ class Difference:
     @staticmethod
     def estimate(sums: Floats, level: float) -> values.Estimate:
         return values.difference(sums[:3], level)
+
+
+def _plus(side: Side, known: Floats) -> Side:
+    return side._replace(payoff=side.payoff + known)
 
 
 def _robust(arms: Arms, gap: Floats, q: Floats, R: Floats) -> Floats:
