@@ -3,8 +3,8 @@
     python -m benchmarks.coverage [--logs 2000] [--rows 3000]
 
 Logs are adaptive: the live policy follows discounted rewards and explores with one decision in
-five. Values stand still, or drift. Printed: the share of logs in which an interval holds at the end,
-and in which a sequence holds at all looks at once. Exit status 1 if one is not as promised.
+five. Values stand still, or drift. Printed: the share of logs in which an interval holds at the
+end, and in which a sequence holds at all looks at once. Exit status 1 if one is not as promised.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -13,13 +14,14 @@ from driftbandit import validate
 from driftbandit.evidence import dsjson
 from driftbandit.evidence.rows import BAD, NAMES, SKIP, Batch
 from driftbandit.evidence.sources import ROWS, Columns, Once, Source, mapped, mapping
+from driftbandit.recipe import Recipe
 
 STORED = b"driftbandit"  # what Log.write leaves in a Parquet file's metadata
 
 
 def opened(source: Any, columns: Columns | None) -> Source:
     """A path or a frame as a source of our columns."""
-    if not isinstance(source, (str, Path)):
+    if not isinstance(source, (str, os.PathLike)):
         return _frame(source, columns)
     path = Path(source)
     if not path.is_file():
@@ -46,7 +48,8 @@ def _parquet(path: Path, columns: Columns | None) -> Source:
             yield from mapped((batch.to_pydict() for batch in read), columns, wanted)
 
     mapping(columns, found)  # says at once what is missing
-    return Source(batches, json.loads(about) if about else None)
+    stored = json.loads(about) if about else {}
+    return Source(batches, {name: Recipe.from_dict(each) for name, each in stored.items()})
 
 
 def _needed(columns: Columns | None, found: Sequence[str]) -> set[str]:

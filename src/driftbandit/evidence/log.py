@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +20,6 @@ from driftbandit.evidence.rows import Chunk, Floats
 from driftbandit.evidence.sources import Columns, Source
 from driftbandit.features import Features
 from driftbandit.problem import Problem
-from driftbandit.recipe import Recipe
 from driftbandit.reward import Reward
 
 
@@ -55,6 +54,7 @@ class Log:
             if given is not None and not isinstance(given, kind):
                 raise ValueError(f"{name} must be {kind.__name__}(...), got {validate.show(given)}")
         self._features, self._reward = features, reward
+        self._own = features == source.about.get("features")  # which the log was written with
         self.menus = Menus(arms)
         self.counts = Counts(limit)
 
@@ -87,11 +87,10 @@ class Log:
             raise ValueError("a ledger's columns are known: leave columns out")
         limit = validate.nonnegative("limit", limit, "share of bad rows")
         opened = ledgers.LedgerSource(source, name) if ledger else files.opened(source, columns)
-        known = {k: _revived(v) for k, v in opened.about.items()}
         return cls(
             opened,
-            features=features or known.get("features"),
-            reward=reward or known.get("reward"),
+            features=features or opened.about.get("features"),
+            reward=reward or opened.about.get("reward"),
             arms=arms,
             limit=limit,
             least=least,
@@ -110,7 +109,8 @@ class Log:
 
     def lessons(self) -> Iterator[Lessons]:
         """Clean rows that the features and the reward can take."""
-        check_columns(self.features, self.sample)
+        if not self._own:
+            check_columns(self.features, self.sample)
         for chunk in self.chunks():
             try:
                 yield self._encoded(chunk)
@@ -193,7 +193,3 @@ class Log:
         from driftbandit.evidence import write
 
         return write.written(self, path)
-
-
-def _revived(value: Any) -> Any:
-    return Recipe.from_dict(value) if isinstance(value, Mapping) else value

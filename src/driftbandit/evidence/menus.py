@@ -73,42 +73,36 @@ class Menus:
 
 def menu_of(offered: Any, names: Any) -> Menu:
     """A menu from a mapping of names to columns, a list of columns, or a list of names."""
-    if isinstance(offered, str):
-        try:
-            offered = json.loads(offered)
-        except ValueError:
-            raise MenuError("arms that are no JSON") from None
-    if isinstance(offered, np.ndarray):
-        offered = offered.tolist()
+    offered, names = _parsed(offered), _parsed(names)
     if isinstance(offered, Mapping):
         names, offered = list(offered), list(offered.values())
-    names = [
-        *map(str, offered if names is None and _are_names(offered) else _places(names, offered))
-    ]
-    columns = [{ARM: name} for name in names] if _are_names(offered) else _columns(offered, names)
-    if not names or len(set(names)) < len(names) or len(columns) != len(names):
+    elif offered is None or _are_names(offered):
+        names = names or offered
+        offered = [None] * len(names)
+    if not isinstance(offered, (list, tuple)):
+        raise MenuError("arms that are no list and no mapping")
+    named = [str(name) for name in (range(len(offered)) if names is None else names)]
+    if not named or len(set(named)) < len(named) or len(offered) != len(named):
         raise MenuError("no arms, or the same name twice")
-    return Menu(names, columns)
+    return Menu(named, _columns(offered, named))
+
+
+def _parsed(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value.tolist() if isinstance(value, np.ndarray) else value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise MenuError("arms that are no JSON") from None
 
 
 def _are_names(offered: Any) -> bool:
-    return offered is None or (
-        isinstance(offered, (list, tuple))
-        and len(offered) > 0
-        and all(isinstance(each, (str, int)) for each in offered)
-    )
-
-
-def _places(names: Any, offered: Any) -> Any:
-    if names is None:
-        return range(len(offered)) if isinstance(offered, (list, tuple)) else ()
-    return json.loads(names) if isinstance(names, str) else names
+    listed = isinstance(offered, (list, tuple)) and len(offered) > 0
+    return listed and all(isinstance(each, (str, int)) for each in offered)
 
 
 def _columns(offered: Any, names: list[str]) -> list[Mapping[str, Any]]:
     """Columns of arms; where there are none at all, the name is the only one."""
-    if not isinstance(offered, (list, tuple)):
-        raise MenuError("arms that are no list and no mapping")
     columns = [{} if each is None else each for each in offered]
     if not all(isinstance(each, Mapping) for each in columns):
         raise MenuError("an arm that is no mapping of columns")
