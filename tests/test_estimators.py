@@ -187,14 +187,14 @@ def test_the_bound_is_where_the_capital_is_one_over_alpha():
 
 @pytest.mark.parametrize("drift", [0.0, 1.5])
 def test_coverage_of_everything_on_adaptive_logs(drift, benchmark):
-    held = benchmark.coverage(120, 1500, 11, drift)
+    held = benchmark.coverage(80, 1500, 11, drift)
     for name, share in held.items():
         if "sequence" in name:
             assert share >= 0.95, name  # at all looks at once
         elif "clipped" in name:
             assert share >= 0.93, name
-        else:  # of 120 logs: 95 % less 4 standard deviations
-            assert 0.87 <= share < 1.0, name
+        else:  # of 80 logs: 95 % less 4 standard deviations
+            assert 0.85 <= share <= 1.0, name
 
 
 def test_a_sequence_finds_what_is_there_and_nothing_where_nothing_is(benchmark):

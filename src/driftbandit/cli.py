@@ -287,7 +287,10 @@ def _log(path: Path, name: str, reward: str | None, features: Path | None) -> An
             raise ValueError(f"--reward must be two numbers, as 0,1, got {reward!r}") from None
         options["reward"] = Reward(low, high)
     if features is not None:
-        options["features"] = Recipe.from_dict(json.loads(features.read_text(encoding="utf-8")))
+        try:
+            options["features"] = Recipe.from_dict(json.loads(features.read_bytes()))
+        except ValueError as error:
+            raise ValueError(f"{features} holds no JSON of features: {error}") from None
     return Log.read(path, **options)
 
 
