@@ -54,6 +54,21 @@ def test_payoffs_have_the_right_mean_whatever_the_model_and_are_bounded_below(ki
     assert (phi >= -np.array(bets.DEPTHS)).all()
 
 
+@pytest.mark.parametrize("least", [0.0, 0.001, 0.01])
+@pytest.mark.parametrize("kind", [*SIDES, "always"])
+def test_payoffs_have_that_mean_where_only_the_played_probability_is_known(kind, least):
+    """Exactly, over all outcomes: nothing may depend on which probability happens to be known."""
+    always = (np.array([0.0, 1.0, 0.0]), None), TRUTH[1], 1.0
+    pi, mean, top = {**SIDES, "always": always}[kind]
+    arms, R = table(OUTCOMES)
+    h = np.full_like(arms.h, np.nan)
+    h[arms.chosen] = arms.h[arms.chosen]
+    arms = arms._replace(h=h, least=least)
+    phi, _ = Bettor(top).take(side(arms, repeated(pi, 6), np.tile(Q, 6), R))
+    assert CHANCES @ phi == pytest.approx(np.full(len(bets.DEPTHS), mean), abs=1e-12)
+    assert (phi >= -np.array(bets.DEPTHS)).all()
+
+
 @pytest.mark.parametrize("kind", SIDES)
 def test_capital_is_a_supermartingale_over_all_histories(kind):
     """Of three steps, with weights up to 90: its mean is at most 1 after each."""
@@ -240,7 +255,7 @@ def test_unknown_probabilities_cost_width_and_a_known_least_one_wins_it_back(ben
 
     known, unknown = width(arms), width(arms._replace(h=h))
     least = width(arms._replace(h=h, least=0.2 / 3))
-    assert known <= least < 1.05 * known
+    assert 0.98 * known < least < 1.05 * known  # shrunk otherwise: either may be wider by a hair
     assert unknown > 1.2 * known
 
 

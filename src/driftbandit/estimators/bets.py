@@ -14,8 +14,9 @@ and w(a) = pi(a)/h(a). A side has weights (u, v), not negative, and the payoff
 A reward model q, known before R is, gives the doubly robust payoff: its forecast
 g(a) = u(a) q(a) + v(a) (1 - q(a)) is subtracted and its mean is added. Where forecasts are large
 they are shrunk, so that no payoff is below -k, whatever the weights are (after Waudby-Smith, Wu,
-Ramdas, Karampatziakis and Mineiro 2024, who cap each arm's). That is all `sequences` needs. A small
-k trusts weights less, a large one the model more, so there are several, and the mixture decides.
+Ramdas, Karampatziakis and Mineiro 2024, who cap each arm's). How much may only depend on what was
+known before A, or the mean would be another. That is all `sequences` needs. A small k trusts
+weights less, a large one the model more, so there are several, and the mixture decides.
 """
 
 from __future__ import annotations
@@ -46,6 +47,13 @@ class Arms(NamedTuple):
     def largest(self, values: Floats) -> Floats:
         return np.asarray(np.maximum.reduceat(values, self.start))
 
+    def bounds(self) -> Floats:
+        """What each h was known to be at least before A was drawn, (m,). In a row where others are
+        unknown the chosen one is, too: it is known only because it was drawn."""
+        partly = np.logical_or.reduceat(np.isnan(self.h), self.start)
+        sizes = np.diff(self.start, append=len(self.h))
+        return np.where(np.repeat(partly, sizes), self.least, self.h)
+
 
 class Side(NamedTuple):
     """Payoffs and forecasts of n rows."""
@@ -53,7 +61,7 @@ class Side(NamedTuple):
     payoff: Floats  # u(A) R + v(A) (1 - R)
     forecast: Floats  # g(A)
     mean: Floats  # of the forecast, over the logged probabilities
-    most: Floats  # the largest forecast; infinite where it is not known
+    most: Floats  # what no forecast is above, known before A; infinite where nothing is
 
 
 def side(arms: Arms, pi: tuple[Floats | None, Floats | None], q: Floats, R: Floats) -> Side:
@@ -66,7 +74,7 @@ def side(arms: Arms, pi: tuple[Floats | None, Floats | None], q: Floats, R: Floa
             payoff += each[arms.chosen] / arms.h[arms.chosen] * got
     forecast = mass[arms.chosen] / arms.h[arms.chosen]
     with np.errstate(divide="ignore", invalid="ignore"):
-        g = np.where(mass == 0.0, 0.0, mass / np.where(np.isnan(arms.h), arms.least, arms.h))
+        g = np.where(mass == 0.0, 0.0, mass / arms.bounds())
     return Side(payoff, forecast, arms.total(mass), arms.largest(g))
 
 
