@@ -28,7 +28,8 @@ from driftbandit import (
 )
 from driftbandit.estimators import values
 from driftbandit.evidence import windows
-from driftbandit.evidence.chart import ticks
+from driftbandit.evidence.chart import BOTTOM, HEIGHT, TOP, Line, chart, ticks
+from driftbandit.evidence.streams import Band
 from driftbandit.loop.rules import Floor, Thompson
 
 FEATURES = Features(
@@ -331,6 +332,14 @@ def test_reports_hold_the_numbers_and_nothing_from_outside(tmp_path):
     assert found.verdict in repr(found)
 
 
+def test_charts_show_every_value_also_outside_its_band():
+    middle, band = np.array([-0.2, 0.1, 1.3]), Band(np.zeros(3), np.ones(3))
+    drawn = chart([0.0, 1.0, 2.0], {"x": Line(middle, band, "#000", "#fff", "")}, "x", str)
+    heights = [float(y) for y in re.findall(r'cy="([-\d.]+)"', drawn)]
+    assert len(heights) == 3
+    assert all(TOP <= y <= HEIGHT - BOTTOM for y in heights)
+
+
 def test_ticks_are_round_numbers_inside():
     for low, high in [(0.0, 1.0), (-0.013, 0.027), (95.0, 105.0), (0.5, 0.5)]:
         found = ticks(low, high)
@@ -368,9 +377,30 @@ def test_the_commands(tmp_path, driftbandit):
     assert (tmp_path / "evaluation" / "evaluation.html").exists()
 
 
+def test_columns_are_named_on_the_command_line(tmp_path, driftbandit):
+    """Text columns of a stranger's file; a context that is not named is not lost in silence."""
+    given = [r | {"clicked": r["reward"], **json.loads(r["context"])} for r in rows(200)]
+    frame = pl.DataFrame(given).drop("reward", "context", "probabilities", "time")
+    frame.write_csv(tmp_path / "log.csv")
+    asked = ("evaluate", "log.csv", "--policy", "DOMD", "--column", "reward=clicked")
+    code, out, _ = driftbandit(*asked, "--window", "50")
+    assert (code, "The log has no context" in out) == (0, True)
+    code, named, err = driftbandit(*asked, "--column", "context=age,country")
+    assert (code, err, "no context" in named) == (0, "", False)
+    values = json.loads((tmp_path / "evaluation" / "evaluation.json").read_text())["values"]
+    columns = {"reward": "clicked", "context": ["age", "country"]}
+    twin = evaluate(Log.read(tmp_path / "log.csv", columns), {"DOMD": DOMD})
+    dr = twin.values["DOMD"].estimates["dr"].value
+    assert values["DOMD"]["estimates"]["dr"]["value"] == pytest.approx(dr)
+
+
 @pytest.mark.parametrize(
     ("args", "match"),
     [
+        (["evaluate", "log.parquet", "--column", "reward"], "--column must be ours=theirs"),
+        (["evaluate", "log.parquet", "--column", "reward=,"], "--column must be ours=theirs"),
+        (["evaluate", "log.parquet", "--column", "price=cost"], "a log has no column 'price'"),
+        (["evaluate", "log.parquet", "--column", "reward=gain"], "there is no column 'gain'"),
         (["evaluate", "log.parquet", "--policy", "DOMDD"], "'DOMDD' is no policy"),
         (["evaluate", "log.parquet", "--reward", "5"], "--reward must be two numbers"),
         (["evaluate", "nothing.csv"], "is no file"),

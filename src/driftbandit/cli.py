@@ -205,6 +205,13 @@ LoopName = Annotated[str, typer.Option("--name", help="Name of the loop in a led
 Limits = Annotated[
     str | None, typer.Option("--reward", help="Smallest and largest reward: 0,1 or 0,500.")
 ]
+Named = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What a column is called there: reward=clicked, context=age,country; may be repeated. "
+        "One column as the context: context=age,"
+    ),
+]
 Declared = Annotated[
     Path | None, typer.Option(help="JSON file of features; proposed from the first rows if none.")
 ]
@@ -223,10 +230,12 @@ def replay(
     name: LoopName = "loop",
     reward: Limits = None,
     features: Declared = None,
+    column: Named = None,
     modules: Import = None,
 ) -> None:
     """Teach a policy all of a log: a warm start for Bandit.load, or an honest learning curve."""
-    log, known = _log(path, name, reward, features), _policies([policy] if policy else [], modules)
+    log = _log(path, name, reward, features, column)
+    known = _policies([policy] if policy else [], modules)
     if rejection:
         found = log.rejection(next(iter(known.values()), None))
         mean = f", mean reward {found.curve[-1]:.4g}" if len(found.curve) else ""
@@ -249,12 +258,13 @@ def evaluate(
         list[str] | None, typer.Option(help="An arm to play always; may be repeated.")
     ] = None,
     over: Annotated[str | None, typer.Option(help="Take differences to this one alone.")] = None,
-    window: Annotated[str | None, typer.Option(help="Windows of the curve, such as 7d.")] = None,
+    window: Annotated[str | None, typer.Option(help="Windows of the curve: 7d, or rows.")] = None,
     level: Annotated[float, typer.Option(help="Confidence.")] = 0.95,
     out: Annotated[Path, typer.Option("--out", help="Folder of the report.")] = Path("evaluation"),
     name: LoopName = "loop",
     reward: Limits = None,
     features: Declared = None,
+    column: Named = None,
     modules: Import = None,
 ) -> None:
     """What other policies would have earned on a log; default: AutoDOMD against chance."""
@@ -262,7 +272,7 @@ def evaluate(
     from driftbandit import Always, Uniform
     from driftbandit import evaluate as evaluated
 
-    log = _log(path, name, reward, features)
+    log = _log(path, name, reward, features, column)
     candidates: dict[str, Any] = _policies(policy or ["AutoDOMD"], modules)
     candidates |= {f"always {arm}": Always(arm) for arm in always or ()}
     candidates |= {"uniform": Uniform()}
@@ -273,13 +283,15 @@ def evaluate(
         print(path)
 
 
-def _log(path: Path, name: str, reward: str | None, features: Path | None) -> Any:
+def _log(
+    path: Path, name: str, reward: str | None, features: Path | None, column: list[str] | None
+) -> Any:
     """A log with what was declared of it."""
     import json
 
     from driftbandit import Log, Recipe, Reward
 
-    options: dict[str, Any] = {"name": name}
+    options: dict[str, Any] = {"name": name, "columns": _columns(column or [])}
     if reward is not None:
         try:
             low, high = map(float, reward.split(","))
@@ -292,6 +304,17 @@ def _log(path: Path, name: str, reward: str | None, features: Path | None) -> An
         except ValueError as error:
             raise ValueError(f"{features} holds no JSON of features: {error}") from None
     return Log.read(path, **options)
+
+
+def _columns(given: Sequence[str]) -> dict[str, str | list[str]]:
+    """Our names of columns, and theirs; a comma puts columns together."""
+    found: dict[str, str | list[str]] = {}
+    for each in given:
+        ours, equals, theirs = each.partition("=")
+        if not equals or not theirs.strip(","):
+            raise ValueError(f"--column must be ours=theirs, as reward=clicked, got {each!r}")
+        found[ours] = [c for c in theirs.split(",") if c] if "," in theirs else theirs
+    return found
 
 
 def _policies(names: Sequence[str], modules: list[str] | None) -> dict[str, Any]:

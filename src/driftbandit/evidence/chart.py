@@ -66,7 +66,7 @@ def _range(lines: Sequence[Line], zero: bool) -> tuple[float, float]:
     low, high = min(middles), max(middles)
     room = 3.0 * ((high - low) or abs(high) or 1.0)
     ends = [float(v) for line in lines for end in line.band for v in end]
-    low, high = max(min(ends), low - room), min(max(ends), high + room)
+    low, high = min(low, max(min(ends), low - room)), max(high, min(max(ends), high + room))
     return (min(low, 0.0), max(high, 0.0)) if zero else (low, high)
 
 

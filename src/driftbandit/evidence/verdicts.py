@@ -64,6 +64,11 @@ def notes(found: Evaluation) -> list[str]:
         "trained on this log."
         for name, policy in found.found.learners.items()
     ]
+    if found.found.learners and not found.log.features.context:
+        out.append(
+            "The log has no context: policies tell only arms apart. If there is one, name its "
+            "columns: columns={'context': [...]}, or --column context=age,country."
+        )
     check = found.found.check
     if check.doubtful:
         out.append(

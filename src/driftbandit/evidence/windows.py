@@ -49,7 +49,8 @@ class Windows:
         elif timed:
             self.width = validate.positive("window", seconds(given, "window"), "length")
         else:
-            self.width = float(validate.count("window", given, "rows: this log has no time"))
+            rows = int(given) if isinstance(given, str) and given.isdecimal() else given
+            self.width = float(validate.count("window", rows, "rows: this log has no time"))
 
     def _widen(self) -> None:
         while self._given is None and len(self._sums) > FEW:
