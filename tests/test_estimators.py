@@ -259,6 +259,16 @@ def test_unknown_probabilities_cost_width_and_a_known_least_one_wins_it_back(ben
     assert unknown > 1.2 * known
 
 
+def test_the_promotion_gate_opens_for_the_better_and_for_nobody_else(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent)
+    gate = importlib.import_module("benchmarks.promotion")
+    n = 3 * gate.fixed_size(0.5)
+    assert all(gate.promoted(n, 0.5, seed) for seed in range(4))  # a test of fixed size: 80 %
+    for effect in (0.0, -0.5):
+        assert not any(gate.promoted(n, effect, seed) for seed in range(8))
+    assert gate.fixed_size(0.1) == 141_587  # (0.51975 + 0.0527778) (2.486475 / 0.005)^2
+
+
 def check(arms, names=("a", "b", "c")):
     counts = ratios.Ratios()
     counts.add(arms, np.tile(np.arange(3), len(arms.start)))

@@ -23,9 +23,12 @@ from driftbandit import (
     Reward,
     Uniform,
 )
-from driftbandit.evidence import cells, counts, dsjson, files, sources
+from driftbandit.evidence import cells, counts, dsjson, files, ledgers, sources
 from driftbandit.evidence.encode import encoded
+from driftbandit.evidence.rows import SKIP
 from driftbandit.loop import database
+from driftbandit.loop.book import Lesson
+from driftbandit.loop.events import Event
 from driftbandit.loop.rules import uniform
 
 FEATURES = Features(
@@ -508,6 +511,15 @@ def test_half_lives_are_those_of_a_loop(tmp_path, monkeypatch):
         copy = Log.read(log.write(tmp_path / "copy.parquet"))
         assert copy.replay(DOMD, half_life="1h").digest == loop.digest
         assert copy.replay(DOMD).digest != loop.digest
+
+
+def test_slates_in_a_ledger_are_skipped_and_counted():
+    """Their positions depend on each other: weights of single arms would be wrong."""
+    data = {"choice": [1, 0], "names": ["a", "b"], "arms": [{}, {}], "p": [[0.5, 0.5], [1.0, 0.0]]}
+    event = Event(1, "decide", 0.0, "x", None, json.dumps(data | {"context": {}}))
+    assert list(ledgers._row(event, Lesson(2, 1, 0.0, 1.0))) == [SKIP]
+    alone = Event(1, "decide", 0.0, "x", None, json.dumps(data | {"context": {}, "choice": 1}))
+    assert ledgers._row(alone, Lesson(2, 1, 0.0, 1.0))["action"] == "b"
 
 
 def test_uniform_needs_no_problem():

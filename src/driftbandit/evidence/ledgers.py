@@ -73,6 +73,8 @@ def _row(event: Any, lesson: Lesson) -> dict[str, Any]:
     data = event.read()
     if data["choice"] is None:
         return {SKIP: "there was no arm"}
+    if isinstance(data["choice"], list):
+        return {SKIP: "a slate: only decisions for one arm can be evaluated"}
     return {
         "context": data["context"],
         "arms": data["arms"],
