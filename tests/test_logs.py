@@ -18,10 +18,12 @@ from driftbandit import (
     Category,
     Features,
     Log,
+    Logged,
     Loop,
     Number,
     Reward,
     Uniform,
+    evaluate,
 )
 from driftbandit.evidence import cells, counts, dsjson, files, ledgers, sources
 from driftbandit.evidence.encode import encoded
@@ -481,6 +483,23 @@ def test_a_ledger_replays_to_the_bits_of_its_loop(loop, tmp_path):
     assert exported.replay(DOMD).digest == loop.digest
     assert set(exported.counts.skipped) == {"cancelled", "open"}
     assert exported.replay(AutoDOMD).digest == log.replay(AutoDOMD).digest
+    for _ in log.chunks():
+        pass
+    assert log.counts.skipped == exported.counts.skipped
+
+
+def test_decisions_without_a_reward_are_not_left_out_in_silence(tmp_path, monkeypatch):
+    """Only clicks are reported: all that is known has reward 1, which is no value of 1."""
+    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
+    options = {"policy": DOMD, "clock": "events", "teaching": "caller", "floor": 0.3}
+    with Loop(tmp_path / "l.db", features=FEATURES, reward=Reward(0, 1), **options) as loop:
+        ids = [loop.decide({"age": 30}, ARMS, at=float(t)).id for t in range(50)]
+        for id in ids[::5]:
+            loop.reward(id, 1.0, at=60.0)
+        found = evaluate(Log.read(tmp_path / "l.db"), {"live": Logged()})
+    assert (found.rows, found.log.counts.rows) == (10, 50)
+    assert found.log.counts.skipped == {"open": 40}
+    assert any("those of decisions with a reward" in note for note in found.notes)
 
 
 def test_a_ledger_that_grew_and_forgot(loop, tmp_path):

@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 
 from driftbandit.evidence.rows import BAD, NAMES, SKIP, Batch
-from driftbandit.evidence.sources import ROWS, Source
-from driftbandit.loop.book import Lesson
+from driftbandit.evidence.sources import ROWS, UNTAUGHT, Source
+from driftbandit.loop.book import Book, Lesson
 from driftbandit.loop.declaration import versions
+from driftbandit.loop.events import Event
 from driftbandit.loop.learner import Learner
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.replay import Past, origin, past, replay, unfold
@@ -42,12 +43,16 @@ class LedgerSource(Source):
 
     def _rows(self) -> Iterator[Batch]:
         with self._opened() as (ledger, known):
-            _, changes = unfold(ledger, known, origin(ledger))
+            start = origin(ledger)
+            state, changes = unfold(ledger, known, start)
             lessons = (change for change in changes if isinstance(change, Lesson))
             while part := list(islice(lessons, ROWS)):
                 events = ledger.events([lesson.decision for lesson in part])
                 rows = [_row(events.get(lesson.decision), lesson) for lesson in part]
-                yield {name: [row.get(name) for row in rows] for name in (*NAMES, SKIP, BAD)}
+                yield _batch(rows)
+            rest = _untaught(state.book, start)
+            while words := list(islice(rest, ROWS)):
+                yield _batch([{SKIP: word} for word in words])
 
     def replay(self, policy: RowPolicy | type[RowPolicy] | None, half_life: Any) -> Learner:
         """The loop's learner, or that of another policy, taught exactly as the loop teaches."""
@@ -64,6 +69,19 @@ class LedgerSource(Source):
                     declaration=declaration, versions=versions(declaration, ledger.declared())
                 )
             return replay(ledger, known, start).learner
+
+
+def _batch(rows: list[dict[str, Any]]) -> Batch:
+    return {name: [row.get(name) for row in rows] for name in (*NAMES, SKIP, BAD)}
+
+
+def _untaught(book: Book, start: Event | None) -> Iterator[str]:
+    """Why decisions taught nothing, once for each: who evaluates the others must know of them."""
+    before: dict[str, int] = start.read()["mark"][-1] if start else {}
+    yield from repeat(UNTAUGHT["open"], len(book.open))
+    for word, count in (("cancelled", "cancel cancelled"), ("missing", "missing")):
+        if word != "missing" or book.missing is None or book.wait == 0.0:
+            yield from repeat(UNTAUGHT[word], book.counts[count] - before.get(count, 0))
 
 
 def _row(event: Any, lesson: Lesson) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import math
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from driftbandit.evidence.sources import UNTAUGHT
 from driftbandit.evidence.windows import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
@@ -109,6 +110,11 @@ def _rows(found: Evaluation) -> list[str]:
     if counts.skipped:
         what = "; ".join(f"{n:,} x {why}" for why, n in counts.skipped.most_common())
         out.append(f"Skipped: {what}.")
+    if {UNTAUGHT["open"], UNTAUGHT["missing"]} & set(counts.skipped):
+        out.append(
+            "Values are those of decisions with a reward. If none means 0, or if some rewards take "
+            "longer than others, that is a bias: declare Reward(..., wait=, missing=0)."
+        )
     if counts.clipped:
         out.append(f"{counts.clipped:,} rewards were out of range and clipped.")
     return out
