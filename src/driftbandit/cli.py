@@ -153,7 +153,7 @@ def warmup() -> None:
 def suite(
     policies: Annotated[
         list[str] | None,
-        typer.Argument(help='Policies: classes, "all", or a TOML file of [[policies]].'),
+        typer.Argument(help='Policies: classes, "all", or a TOML file with a list of policies.'),
     ] = None,
     name: Annotated[str, typer.Option("--suite", help="Which suite.")] = "suite-1",
     out: Out = None,
