@@ -25,7 +25,7 @@ def trials(monkeypatch):
 )
 def test_a_declared_reward_earns_nearly_what_ideal_treatment_does(trials, name, rounds, least):
     trial = trials.TRIALS[name]._replace(rounds=rounds)
-    assert trials.ratio(trial, seeds=1)[0] > least
+    assert trials.outcome(trial, seeds=1).ratio > least
 
 
 def test_rewards_taught_as_they_come_teach_wrong_rates(trials):
