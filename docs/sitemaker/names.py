@@ -33,13 +33,14 @@ def public() -> dict[str, str]:
 
 
 def named(prefixes: list[str]) -> list[str]:
-    """Public names from these modules, and from modules inside them, module by module."""
-    return [
+    """Public names from these modules, and from modules inside them, in this order."""
+    found = (
         name
         for prefix in prefixes
         for name, module in public().items()
         if f"{module}.".startswith(f"{prefix}.")
-    ]
+    )
+    return list(dict.fromkeys(found))
 
 
 def shown() -> dict[str, list[str]]:

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from docutils.statemachine import StringList
-from sitemaker import names
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.inspect import stringify_signature
+
+from sitemaker import names
 
 EXAMPLE = re.compile(r"^(>>> .*(?:\n.+)*)", flags=re.M)
 PAGE = re.compile(r"\bdocs/([\w-]+\.md)\b")
@@ -33,6 +34,8 @@ def signature(value: Any) -> str:
         found = inspect.signature(value)
     except (TypeError, ValueError):
         return ""
+    public = [p for p in found.parameters.values() if not p.name.startswith("_")]
+    found = found.replace(parameters=public)
     text = stringify_signature(found, unqualified_typehints=True)
     text = re.sub(r"<factory>|<object object at \w+>", "...", text)
     return re.sub(r" -> None$", "", text)
