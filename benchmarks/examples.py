@@ -7,6 +7,7 @@ shows one with `<!-- example: news decide -->`, what it printed with `<!-- outpu
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -36,13 +37,19 @@ def output(name: str, cell: str) -> str:
 
 
 def run(name: str) -> dict[str, str]:
-    """What every cell prints, in a process and an empty folder of their own."""
+    """What every cell prints, in a process and an empty folder of its own."""
     loud = "\n".join(f"print({MARK + cell!r})\n{text}" for cell, text in cells(name).items())
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-c", loud]
         done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
     _, *parts = re.split(rf"^{MARK}(\w+)\n", done.stdout, flags=re.M)
-    return {cell: printed.rstrip() for cell, printed in zip(parts[::2], parts[1::2])}
+    printed = {cell: text.rstrip() for cell, text in zip(parts[::2], parts[1::2])}
+    return {"source": fingerprint(name), **printed}
+
+
+def fingerprint(name: str) -> str:
+    """Of the code that printed; a test fails when an example has changed since."""
+    return hashlib.sha256("\n".join(cells(name).values()).encode()).hexdigest()[:16]
 
 
 if __name__ == "__main__":

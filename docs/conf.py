@@ -18,7 +18,6 @@ myst_heading_anchors = 3  # as code hosts make them
 smartquotes = False  # x'theta is a product, not a quotation
 python_maximum_signature_line_length = 80
 python_use_unqualified_type_names = True
-add_module_names = False
 toc_object_entries_show_parents = "hide"
 highlight_language = "text"  # a fence without a language is a drawing or a formula
 

@@ -19,7 +19,7 @@ def visitor():
 
 
 def clicks(visit, topic, evening):
-    """What happens: older readers like world news, younger ones music, and in the evening sport."""
+    """What happens: the old like world news, the young music; evenings are for sport."""
     favourite = "sport" if evening else "world" if visit["age"] > 50 else "music"
     return rng.random() < (0.5 if topic == favourite else 0.1)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import driftbandit
 
 DOCS = Path(__file__).parent.parent
-DIRECTIVE = re.compile(r"^```\{(names|module)\} (.+)$", flags=re.M)
+DIRECTIVE = re.compile(r"^```\{(names|all-of)\} (.+)$", flags=re.M)
 
 
 class Member(NamedTuple):

@@ -1,6 +1,6 @@
 """Docstrings as pages. They are Markdown, so MyST reads them as they are.
 
-`{names} bandit armset` shows the public names from these modules, `{module} lab` all that a module
+`{names} bandit armset` shows the public names from these modules, `{all-of} lab` all that a module
 offers.
 """
 
@@ -48,12 +48,13 @@ def block(kind: str, head: str, body: str, options: str = "") -> str:
 
 
 def entry(full: str, value: Any) -> str:
-    """One class, function or constant, with all that belongs to it."""
+    """One class or function of the current module, with all that belongs to it."""
+    name = full.rpartition(".")[2]
     text = markdown(value.__doc__ or "")
     if not inspect.isclass(value):
-        return block("function", full + signature(value), text)
+        return block("function", name + signature(value), text)
     parts = [text, *_bases(value), *map(_member, filter(_has_text, names.members(value)))]
-    return block("class", full + signature(value), "\n\n".join(parts))
+    return block("class", name + signature(value), "\n\n".join(parts))
 
 
 def _has_text(member: names.Member) -> bool:
@@ -100,8 +101,8 @@ class Names(SphinxDirective):
         return "```{py:currentmodule} driftbandit\n```\n"
 
 
-class Module(Names):
-    """`{module} name`: what a module offers, after its own docstring."""
+class AllOf(Names):
+    """`{all-of} name`: what a module offers, after its own docstring."""
 
     find = staticmethod(names.of_module)
 
@@ -113,4 +114,4 @@ class Module(Names):
 
 def setup(app: Any) -> None:
     app.add_directive("names", Names)
-    app.add_directive("module", Module)
+    app.add_directive("all-of", AllOf)  # Sphinx has a `module` of its own
