@@ -29,7 +29,8 @@ MISSING = "(not stored yet)"  # what a table or a sentence says until its study 
 MESSAGE = ("AutoDOMD", "DOMD-GLB", "SCB-WeightUCB", "SW-GLUCB", "MASTER + GLM-UCB")
 PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
 PAGES += ("docs/leaderboard.md", "docs/theory.md", "docs/bob.md", "docs/streams.md")
-PAGES += ("docs/rewards.md", "docs/tutorial.md", "docs/cli.md")
+PAGES += ("docs/rewards.md", "docs/tutorial.md", "docs/cli.md", "docs/from-vw.md")
+PAGES += ("docs/from-bayesianbandits.md", "docs/from-personalizer.md")
 
 
 def collect(results: Path) -> None:
@@ -306,7 +307,7 @@ def filled(text: str) -> str:
         return f"<!-- {kind}: {name} {cell} -->\n{made(name, cell)}\n<!-- end -->"
 
     text = re.sub(r"<!-- table: (\w+) -->\n.*?<!-- end -->", table, text, flags=re.S)
-    quoted = r"<!-- (example|output): (\w+) (\w+) -->\n.*?<!-- end -->"
+    quoted = r"<!-- (example|output): ([\w/]+) (\w+) -->\n.*?<!-- end -->"
     text = re.sub(quoted, quote, text, flags=re.S)
     return re.sub(r"<!-- say: (\w+) -->.*?<!-- end -->", say, text, flags=re.S)
 

@@ -74,6 +74,13 @@ def test_examples_run_and_their_stored_output_is_of_this_code(examples, name):
     assert list(examples.run(name)) == list(stored)
 
 
+@pytest.mark.parametrize("package", ["bayesianbandits", "vowpalwabbit"])
+def test_programs_to_migrate_from_run(examples, package):
+    pytest.importorskip(package)
+    name = {"vowpalwabbit": "with_vw"}.get(package, f"with_{package}")
+    assert "clicks" in examples.run(f"before/{name}")["program"]
+
+
 class Page(HTMLParser):
     """Text, ids and addresses of a page."""
 
