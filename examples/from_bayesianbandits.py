@@ -1,4 +1,4 @@
-"""examples/before/with_bayesianbandits.py with driftbandit; docs/from-bayesianbandits.md shows both."""
+"""before/with_bayesianbandits.py with driftbandit; docs/from-bayesianbandits.md shows both."""
 
 # %% program
 import numpy as np

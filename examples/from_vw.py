@@ -1,4 +1,4 @@
-"""examples/before/with_vw.py with driftbandit; docs/from-vw.md shows both."""
+"""before/with_vw.py with driftbandit; docs/from-vw.md shows both."""
 
 # %% program
 import random

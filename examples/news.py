@@ -4,7 +4,7 @@
 import numpy as np
 import polars as pl
 
-from driftbandit import Category, Features, Loop, Number, Reward
+from driftbandit import Always, Category, Features, Log, Logged, Loop, Number, Reward, evaluate
 
 rng = np.random.default_rng(0)
 TOPICS = ["sport", "world", "music"]
@@ -40,7 +40,7 @@ reward = Reward(0, 1, wait="30min", missing=0)  # no click within half an hour i
 # %% decide
 arms = {topic: {"topic": topic} for topic in TOPICS}
 simulated = {"clock": "events", "teaching": "caller", "seed": 0}  # live: leave these out
-loop = Loop("news.db", features=features, reward=reward, floor=0.05, **simulated)
+loop = Loop("news.db", features=features, reward=reward, floor=0.2, **simulated)
 
 decision = loop.decide({"age": 34, "device": "phone"}, arms, id="visit 0", at=0)
 print(f"{decision.arm}, with probability {decision.probability:.3f}")
@@ -86,3 +86,10 @@ log = loop.log()  # a row per decision: arms, probabilities, rewards
 print(log.group_by("arm").agg(pl.len(), pl.col("reward").mean()).sort("arm"))
 print(loop.audit("visit 78").agrees)  # the probability again, from the log alone
 loop.close()
+
+# %% judge
+candidates = {"the loop": Logged(), "always sport": Always("sport")}
+found = evaluate(Log.read("news.db"), candidates)
+for name, value in found.values.items():
+    print(f"{name}: {value.estimates['dr'].value:.2f} clicks per visitor")
+print(found.verdict.replace("; ", ";\n"))

@@ -5,7 +5,13 @@ import pickle
 from pathlib import Path
 
 import numpy as np
-from bayesianbandits import Arm, BayesianGLM, ContextualAgent, StabilizedForgetting, ThompsonSampling
+from bayesianbandits import (
+    Arm,
+    BayesianGLM,
+    ContextualAgent,
+    StabilizedForgetting,
+    ThompsonSampling,
+)
 
 TOPICS = ["sport", "world", "music"]
 rng = np.random.default_rng(0)

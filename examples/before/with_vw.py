@@ -1,4 +1,4 @@
-"""A news page with Vowpal Wabbit; examples/from_vw.py is the same with driftbandit."""
+"""A news page with Vowpal Wabbit; ../from_vw.py is the same with driftbandit."""
 
 # %% program
 import random
