@@ -27,10 +27,11 @@ STUDIES = (
 MISSING = "(not stored yet)"  # what a table or a sentence says until its study was run
 # Ours; the best rival in drift and in flips; the one that needs no knowledge of the world.
 MESSAGE = ("AutoDOMD", "DOMD-GLB", "SCB-WeightUCB", "SW-GLUCB", "MASTER + GLM-UCB")
-PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
+PAGES = ("docs/tutorial.md", "docs/cli.md", "docs/from-vw.md", "docs/from-bayesianbandits.md")
+PAGES += ("docs/from-personalizer.md",)
+PAGES += ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
 PAGES += ("docs/leaderboard.md", "docs/theory.md", "docs/bob.md", "docs/streams.md")
-PAGES += ("docs/rewards.md", "docs/tutorial.md", "docs/cli.md", "docs/from-vw.md")
-PAGES += ("docs/from-bayesianbandits.md", "docs/from-personalizer.md")
+PAGES += ("docs/rewards.md",)
 
 
 def collect(results: Path) -> None:
