@@ -242,6 +242,7 @@ class Loop:
 
     @property
     def seed(self) -> int:
+        """Seed of all draws."""
         return self.declaration.seed
 
     @property
