@@ -2,7 +2,7 @@
 
 A file of `examples/` is cut into cells by lines such as `# %% decide`, which editors know. A page
 shows one with `<!-- example: news decide -->`, what it printed with `<!-- output: news decide -->`.
-`python -m benchmarks.examples` runs them all and stores what they print.
+`python -m benchmarks.examples` runs those with output on a page and stores it.
 """
 
 from __future__ import annotations
@@ -36,6 +36,12 @@ def output(name: str, cell: str) -> str:
     return f"```\n{json.loads(STORED.read_text())[name][cell]}\n```"
 
 
+def shown() -> list[str]:
+    """Examples whose output stands on a page; they have seeds, and print the same every time."""
+    pages = (page.read_text() for page in (ROOT / "docs").glob("*.md"))
+    return sorted({name for text in pages for name in re.findall(r"<!-- output: (\w+) ", text)})
+
+
 def run(name: str) -> dict[str, str]:
     """What every cell prints, in a process and an empty folder of its own."""
     loud = "\n".join(f"print({MARK + cell!r})\n{text}" for cell, text in cells(name).items())
@@ -53,5 +59,4 @@ def fingerprint(name: str) -> str:
 
 
 if __name__ == "__main__":
-    names = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
-    STORED.write_text(json.dumps({name: run(name) for name in names}, indent=1) + "\n")
+    STORED.write_text(json.dumps({name: run(name) for name in shown()}, indent=1) + "\n")

@@ -13,7 +13,8 @@ features = Features(
     arm={"topic": Category(["sport", "world", "music"])},
 )
 WAIT = 600  # seconds: Personalizer's reward wait time, its default reward is `missing`
-loop = Loop("news.db", features=features, reward=Reward(0, 1, wait=WAIT, missing=0), floor=0.2)
+click = Reward(0, 1, wait=WAIT, missing=0)
+loop = Loop("news.db", features=features, reward=click, floor=0.2, seed=0)
 inactive = {}  # events that nobody has seen yet, and when they were ranked
 
 # %% requests
