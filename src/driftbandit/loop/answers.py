@@ -9,6 +9,10 @@ from driftbandit.loop.decision import Answer, Decision, Request, decision, reaso
 from driftbandit.loop.events import Event, plain, write
 
 
+class UsedIdError(ValueError):
+    """An id that belongs to another decision."""
+
+
 def logged(asked: Request, made: Choice, settings: int) -> str:
     """The data of a decide: what was asked and answered, and all it takes to answer again."""
     view, answer = made.view, made.answer
@@ -46,6 +50,6 @@ def again(event: Event, asked: Request, key: str | None, explain: Any) -> Decisi
     """The answer that an id has had; another question under it is an error."""
     data = event.read()
     if Request(**plain(asked._asdict())) != asked_for(data) or event.key != key:
-        raise ValueError(f"id {event.id!r} was used for another decision: use a new id for each")
+        raise UsedIdError(f"id {event.id!r} was used for another decision: use a new id for each")
     answer = Answer(data["choice"], data["p"], data["role"])
     return decision(str(event.id), asked_for(data), answer, explain)

@@ -34,6 +34,11 @@ MIGRATIONS = (  # the file's user_version says how many it has had
       loop INTEGER NOT NULL, seq INTEGER NOT NULL, state BLOB NOT NULL, PRIMARY KEY (loop, seq)
     );
     """,
+    """
+    CREATE TABLE access (  -- who may use a service over this file
+      name TEXT PRIMARY KEY, roles TEXT NOT NULL, hash TEXT NOT NULL, made REAL NOT NULL
+    );
+    """,
 )
 
 

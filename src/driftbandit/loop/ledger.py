@@ -158,5 +158,14 @@ class Ledger:
         return self._base.ask(query, (self._loop, *values))
 
 
+def names(path: str | os.PathLike[str]) -> list[str]:
+    """The loops of a file; the file is made if there is none."""
+    base = Database(path, write=True)
+    try:
+        return [row[0] for row in base.ask("SELECT name FROM loop ORDER BY name", ())]
+    finally:
+        base.close()
+
+
 def _marks(values: Sequence[int]) -> str:
     return ",".join("?" * len(values))
