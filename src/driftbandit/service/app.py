@@ -1,0 +1,97 @@
+"""The application: routes, door and loops put together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route as Path
+
+from driftbandit import __version__
+from driftbandit.service.door import STRICT, Door, refused
+from driftbandit.service.endpoints import Service
+from driftbandit.service.keys import Keys, OpenDoor
+from driftbandit.service.limits import Limits
+from driftbandit.service.loops import Loops
+from driftbandit.service.messages import Declared
+from driftbandit.service.metrics import Metrics
+from driftbandit.service.openapi import document
+from driftbandit.service.problems import Refusal
+from driftbandit.service.routes import ROUTES, Route
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+THREADS = 16  # requests that wait for the disk at the same time
+
+
+def application(
+    path: str | os.PathLike[str], *, limits: Limits | None = None, open_door: bool = False
+) -> Starlette:
+    """An ASGI application over the loops of a file; it opens them when it starts."""
+    loops = Loops(os.fspath(path))
+    service = Service(loops, limits or Limits(), Metrics(loops), threading.Semaphore(1))
+    guard: Keys | OpenDoor = OpenDoor() if open_door else Keys(path)
+    threads = ThreadPoolExecutor(THREADS, "driftbandit service")
+    door = Door(service, guard, threads)
+
+    @asynccontextmanager
+    async def life(_: Starlette) -> AsyncIterator[None]:
+        running = asyncio.get_running_loop()
+        opening = running.run_in_executor(threads, loops.start)  # /healthz answers meanwhile
+        yield
+        await opening
+        await running.run_in_executor(None, threads.shutdown)
+        await running.run_in_executor(None, loops.close)
+        guard.close()
+
+    paths = [Path(each.path, _handler(door, each), methods=[each.method]) for each in ROUTES]
+    paths.append(Path("/openapi.json", _document()))
+    return Starlette(routes=paths, lifespan=life, exception_handlers={HTTPException: _unknown})
+
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def _handler(door: Door, route: Route) -> Handler:
+    decoder: dict[str, Any] | None = None
+    if route.body is not None:
+        decoder = {"application/json": msgspec.json.Decoder(route.body).decode}
+    if route.body is Declared:
+        assert decoder is not None
+        decoder["application/toml"] = _from_toml
+    return partial(door.pass_through, route, decoder)
+
+
+def _from_toml(raw: bytes) -> Declared:
+    return msgspec.convert(tomllib.loads(raw.decode()), Declared)
+
+
+def _document() -> Handler:
+    """The OpenAPI document; it is no secret."""
+    text = msgspec.json.encode(document(__version__))
+
+    async def answer(_: Request) -> Response:
+        return Response(text, 200, STRICT, "application/json")
+
+    return answer
+
+
+async def _unknown(_: Request, error: Exception) -> Response:
+    """Paths and methods that are not in the table."""
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    return refused(Refusal(status, "there is nothing here: /openapi.json lists what there is"))

@@ -1,0 +1,112 @@
+"""The door: what every request passes on its way in and out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import Executor
+from typing import Any, Protocol
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+
+from driftbandit.loop.events import LedgerError
+from driftbandit.service.endpoints import Call, Reply, Service
+from driftbandit.service.keys import Key
+from driftbandit.service.limits import Buckets
+from driftbandit.service.problems import MEDIA, Refusal, headers, problem
+from driftbandit.service.routes import Route
+
+STRICT = {
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+write = msgspec.json.Encoder().encode
+
+
+class Guard(Protocol):
+    """Who may come in."""
+
+    def check(self, header: str | None, role: str) -> Key: ...
+
+
+class Door:
+    """Key, rate and size are checked before a body is read; errors become problem+json."""
+
+    def __init__(self, service: Service, guard: Guard, threads: Executor) -> None:
+        self._service, self._guard, self._threads = service, guard, threads
+        self._buckets = Buckets(service.limits.rate)
+
+    async def pass_through(self, route: Route, decoder: Any, request: Request) -> Response:
+        """Answer a request, whatever happens."""
+        begun = time.perf_counter()
+        try:
+            reply = await self._answer(route, decoder, request)
+            response = _response(reply)
+        except ClientDisconnect:
+            response = refused(Refusal(400, "the connection was closed"))
+        except Exception as error:
+            response = refused(error)
+        seconds = time.perf_counter() - begun
+        self._service.metrics.count(route.method, route.path, response.status_code, seconds)
+        return response
+
+    async def _answer(self, route: Route, decoder: Any, request: Request) -> Reply:
+        if route.role is not None:
+            who = self._guard.check(request.headers.get("authorization"), route.role)
+            self._buckets.take(who.name)
+        body = await self._body(decoder, request) if decoder else None
+        call = Call(self._service, request.path_params, dict(request.query_params), body)
+        if route.role is None:
+            return route.act(call)
+        running = asyncio.get_running_loop().run_in_executor(self._threads, _act, route, call)
+        return await asyncio.wait_for(running, self._service.limits.seconds)
+
+    async def _body(self, decoder: Any, request: Request) -> Any:
+        kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
+        if kind not in decoder:
+            raise Refusal(415, f"send {' or '.join(decoder)}, got {kind!r}")
+        try:
+            raw = await asyncio.wait_for(self._read(request), self._service.limits.seconds)
+        except asyncio.TimeoutError:
+            raise Refusal(408, "the body took too long: send it at once") from None
+        return decoder[kind](raw)
+
+    async def _read(self, request: Request) -> bytes:
+        most, parts, size = self._service.limits.body, [], 0
+        if int(request.headers.get("content-length", "0")) > most:
+            raise Refusal(413, f"a body has at most {most} bytes: send less")
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise Refusal(413, f"a body has at most {most} bytes: send less")
+            parts.append(part)
+        return b"".join(parts)
+
+
+def _act(route: Route, call: Call) -> Reply:
+    """In a thread: loops wait for the disk."""
+    try:
+        return route.act(call)
+    except LedgerError:
+        name = call.path.get("name", "")
+        if (loop := call.service.loops.opened.get(name)) is not None:
+            call.service.loops.suspect(name, loop)
+        raise
+
+
+def _response(reply: Reply) -> Response:
+    if reply.media == "application/json":
+        return Response(write(reply.message), reply.status, STRICT, reply.media)
+    if isinstance(reply.message, bytes):
+        return Response(reply.message, reply.status, STRICT, reply.media)
+    return StreamingResponse(reply.message, reply.status, STRICT, reply.media)
+
+
+def refused(error: Exception) -> Response:
+    """A problem as an answer."""
+    told = problem(error)
+    return Response(write(told), told.status, STRICT | headers(told.status), MEDIA)

@@ -1,0 +1,193 @@
+"""What the service does: a function for every route, over loops."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from typing import IO, Any, NamedTuple
+
+from driftbandit.durations import moment
+from driftbandit.loop.decision import Decision
+from driftbandit.loop.events import LedgerError
+from driftbandit.loop.loop import Loop
+from driftbandit.service import messages as m
+from driftbandit.service.declarations import changes
+from driftbandit.service.limits import Limits
+from driftbandit.service.loops import Loops
+from driftbandit.service.metrics import Metrics
+from driftbandit.service.problems import Refusal, problem
+
+CHUNK = 1 << 16  # bytes of a file at once
+FORMATS = {"jsonl": "application/jsonl", "parquet": "application/vnd.apache.parquet"}
+
+
+class Service(NamedTuple):
+    """What all endpoints share."""
+
+    loops: Loops
+    limits: Limits
+    metrics: Metrics
+    heavy: threading.Semaphore  # what reads a whole log comes one after the other
+
+
+class Call(NamedTuple):
+    """A request, as endpoints see it."""
+
+    service: Service
+    path: dict[str, str]
+    query: dict[str, str]
+    body: Any
+
+    @property
+    def loop(self) -> Loop:
+        return self.service.loops.get(self.path["name"])
+
+
+class Reply(NamedTuple):
+    """An answer: a message, or bytes of another media type."""
+
+    status: int
+    message: Any
+    media: str = "application/json"
+
+
+def declare(call: Call) -> Reply:
+    loops, name = call.service.loops, call.path["name"]
+    if name not in loops.names and len(loops.names) >= call.service.limits.loops:
+        raise Refusal(422, f"a service has at most {call.service.limits.loops} loops")
+    new = loops.declare(name, call.body)
+    return Reply(201 if new else 200, _info(name, loops.get(name)))
+
+
+def change(call: Call) -> Reply:
+    loop = call.loop
+    loop.set(**changes(call.body))
+    return Reply(200, _info(call.path["name"], loop))
+
+
+def show(call: Call) -> Reply:
+    return Reply(200, _info(call.path["name"], call.loop))
+
+
+def _info(name: str, loop: Loop) -> m.LoopInfo:
+    declaration, chosen = loop.declaration.to_dict(), loop.settings.to_dict()
+    return m.LoopInfo(name, declaration, chosen, loop.features.version)
+
+
+def names(call: Call) -> Reply:
+    return Reply(200, m.Loops(call.service.loops.names))
+
+
+def decide(call: Call) -> Reply:
+    return Reply(200, _decided(call.loop, call.body, call.service.limits))
+
+
+def decide_batch(call: Call) -> Reply:
+    call.service.limits.check_batch(call.body.decisions)
+    loop, limits = call.loop, call.service.limits
+    return Reply(200, m.MadeBatch([_or_problem(loop, ask, limits) for ask in call.body.decisions]))
+
+
+def _or_problem(loop: Loop, ask: m.Ask, limits: Limits) -> m.MadeOrNot:
+    try:
+        return m.MadeOrNot(made=_decided(loop, ask, limits))
+    except LedgerError:
+        raise  # nothing can be stored: that is no fault of this decision
+    except ValueError as error:
+        return m.MadeOrNot(problem=problem(error))
+
+
+def _decided(loop: Loop, ask: m.Ask, limits: Limits) -> m.Made:
+    limits.check_arms(ask.arms)
+    made = loop.decide(
+        ask.context, ask.arms, id=ask.id, key=ask.key, default=ask.default, at=ask.at
+    )
+    return _made(made)
+
+
+def _made(made: Decision) -> m.Made:
+    probabilities = {str(name): p for name, p in made.probabilities.items()}
+    return m.Made(made.id, made.arm, made.probability, probabilities, made.role)
+
+
+def reward(call: Call) -> Reply:
+    said = call.loop.reward(call.path["id"], call.body.value, at=call.body.at)
+    return Reply(200, m.Outcome(said))
+
+
+def cancel(call: Call) -> Reply:
+    return Reply(200, m.Outcome(call.loop.cancel(call.path["id"])))
+
+
+def health(call: Call) -> Reply:
+    loop = call.loop
+    policy, lag = type(loop.declaration.policy).__name__, loop.lag
+    answer = m.Health(
+        call.path["name"], loop.settings.mode, policy, loop.counts, lag.lessons, lag.seconds
+    )
+    return Reply(200, answer)
+
+
+def why(call: Call) -> Reply:
+    """From the log alone: the learner is taught up to where it was, and decides again."""
+    loop = call.loop
+    with call.service.heavy:
+        try:
+            found = loop.audit(call.path["id"])
+        except ValueError as error:
+            raise error if type(error) is not ValueError else Refusal(404, str(error)) from None
+    reasons = found.why._asdict() if found.why else {}
+    blank = {"arm": None, "runner_up": None, "lead": None, "terms": {}}
+    audit = {"logged": found.logged, "computed": found.computed, "agrees": found.agrees}
+    return Reply(200, m.Why(id=found.id, **(blank | reasons), **audit))
+
+
+def log(call: Call) -> Reply:
+    """Decisions from `since` to before `until`, in seconds since the epoch."""
+    kind = call.query.get("format", "jsonl")
+    if kind not in FORMATS:
+        raise Refusal(422, f"format must be one of {', '.join(FORMATS)}, got {kind!r}")
+    since, until = (_moment(call.query, name) for name in ("since", "until"))
+    with call.service.heavy:
+        frame = call.loop.log()
+        at = frame["at"]
+        keep = (at >= since if since is not None else at == at) & (
+            at < until if until is not None else at == at
+        )
+        file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (it is read after this returns)
+        write: Callable[[Any], Any] = getattr(
+            frame.filter(keep), "write_ndjson" if kind == "jsonl" else "write_parquet"
+        )
+        write(file)
+    return Reply(200, _chunks(file), FORMATS[kind])
+
+
+def _moment(query: dict[str, str], name: str) -> float | None:
+    if name not in query:
+        return None
+    try:
+        return moment(float(query[name]), 0.0)
+    except ValueError:
+        raise Refusal(422, f"{name} must be seconds since the epoch") from None
+
+
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        file.seek(0)
+        while chunk := file.read(CHUNK):
+            yield chunk
+
+
+def alive(call: Call) -> Reply:
+    return Reply(200, m.Status("alive"))
+
+
+def ready(call: Call) -> Reply:
+    if not call.service.loops.ready:
+        raise Refusal(503, "some loops are not open: the service is starting or has no disk")
+    return Reply(200, m.Status("ready"))
+
+
+def metrics(call: Call) -> Reply:
+    return Reply(200, call.service.metrics.text(), "text/plain; version=0.0.4; charset=utf-8")
