@@ -67,6 +67,7 @@ from .policies.simple import Uniform as Uniform
 from .problem import Problem as Problem
 from .recipe import Recipe as Recipe
 from .reward import Reward as Reward
+from .service.client import Client as Client
 from .simulation import Run as Run
 from .simulation import simulate as simulate
 

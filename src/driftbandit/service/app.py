@@ -28,7 +28,7 @@ from driftbandit.service.loops import Loops
 from driftbandit.service.messages import Declared
 from driftbandit.service.metrics import Metrics
 from driftbandit.service.openapi import document
-from driftbandit.service.problems import Refusal
+from driftbandit.service.problems import RefusedError
 from driftbandit.service.routes import ROUTES, Route
 
 if sys.version_info >= (3, 11):
@@ -94,4 +94,4 @@ def _document() -> Handler:
 async def _unknown(_: Request, error: Exception) -> Response:
     """Paths and methods that are not in the table."""
     status = error.status_code if isinstance(error, HTTPException) else 404
-    return refused(Refusal(status, "there is nothing here: /openapi.json lists what there is"))
+    return refused(RefusedError(status, "there is nothing here: /openapi.json lists what there is"))

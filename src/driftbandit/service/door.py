@@ -15,7 +15,7 @@ from driftbandit.loop.events import LedgerError
 from driftbandit.service.endpoints import Call, Reply, Service
 from driftbandit.service.keys import Key
 from driftbandit.service.limits import Buckets
-from driftbandit.service.problems import MEDIA, Refusal, headers, problem
+from driftbandit.service.problems import MEDIA, RefusedError, headers, problem
 from driftbandit.service.routes import Route
 
 STRICT = {
@@ -47,7 +47,7 @@ class Door:
             reply = await self._answer(route, decoder, request)
             response = _response(reply)
         except ClientDisconnect:
-            response = refused(Refusal(400, "the connection was closed"))
+            response = refused(RefusedError(400, "the connection was closed"))
         except Exception as error:
             response = refused(error)
         seconds = time.perf_counter() - begun
@@ -68,21 +68,21 @@ class Door:
     async def _body(self, decoder: Any, request: Request) -> Any:
         kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
         if kind not in decoder:
-            raise Refusal(415, f"send {' or '.join(decoder)}, got {kind!r}")
+            raise RefusedError(415, f"send {' or '.join(decoder)}, got {kind!r}")
         try:
             raw = await asyncio.wait_for(self._read(request), self._service.limits.seconds)
         except asyncio.TimeoutError:
-            raise Refusal(408, "the body took too long: send it at once") from None
+            raise RefusedError(408, "the body took too long: send it at once") from None
         return decoder[kind](raw)
 
     async def _read(self, request: Request) -> bytes:
         most, parts, size = self._service.limits.body, [], 0
         if int(request.headers.get("content-length", "0")) > most:
-            raise Refusal(413, f"a body has at most {most} bytes: send less")
+            raise RefusedError(413, f"a body has at most {most} bytes: send less")
         async for part in request.stream():
             size += len(part)
             if size > most:
-                raise Refusal(413, f"a body has at most {most} bytes: send less")
+                raise RefusedError(413, f"a body has at most {most} bytes: send less")
             parts.append(part)
         return b"".join(parts)
 

@@ -16,7 +16,7 @@ from driftbandit.service.declarations import changes
 from driftbandit.service.limits import Limits
 from driftbandit.service.loops import Loops
 from driftbandit.service.metrics import Metrics
-from driftbandit.service.problems import Refusal, problem
+from driftbandit.service.problems import RefusedError, problem
 
 CHUNK = 1 << 16  # bytes of a file at once
 FORMATS = {"jsonl": "application/jsonl", "parquet": "application/vnd.apache.parquet"}
@@ -55,7 +55,7 @@ class Reply(NamedTuple):
 def declare(call: Call) -> Reply:
     loops, name = call.service.loops, call.path["name"]
     if name not in loops.names and len(loops.names) >= call.service.limits.loops:
-        raise Refusal(422, f"a service has at most {call.service.limits.loops} loops")
+        raise RefusedError(422, f"a service has at most {call.service.limits.loops} loops")
     new = loops.declare(name, call.body)
     return Reply(201 if new else 200, _info(name, loops.get(name)))
 
@@ -136,18 +136,18 @@ def why(call: Call) -> Reply:
         try:
             found = loop.audit(call.path["id"])
         except ValueError as error:
-            raise error if type(error) is not ValueError else Refusal(404, str(error)) from None
-    reasons = found.why._asdict() if found.why else {}
-    blank = {"arm": None, "runner_up": None, "lead": None, "terms": {}}
-    audit = {"logged": found.logged, "computed": found.computed, "agrees": found.agrees}
-    return Reply(200, m.Why(id=found.id, **(blank | reasons), **audit))
+            raise (
+                error if type(error) is not ValueError else RefusedError(404, str(error))
+            ) from None
+    reasons: tuple[Any, ...] = found.why or (None, None, None, {})
+    return Reply(200, m.Why(found.id, found.logged, found.computed, found.agrees, *reasons))
 
 
 def log(call: Call) -> Reply:
     """Decisions from `since` to before `until`, in seconds since the epoch."""
     kind = call.query.get("format", "jsonl")
     if kind not in FORMATS:
-        raise Refusal(422, f"format must be one of {', '.join(FORMATS)}, got {kind!r}")
+        raise RefusedError(422, f"format must be one of {', '.join(FORMATS)}, got {kind!r}")
     since, until = (_moment(call.query, name) for name in ("since", "until"))
     with call.service.heavy:
         frame = call.loop.log()
@@ -169,7 +169,7 @@ def _moment(query: dict[str, str], name: str) -> float | None:
     try:
         return moment(float(query[name]), 0.0)
     except ValueError:
-        raise Refusal(422, f"{name} must be seconds since the epoch") from None
+        raise RefusedError(422, f"{name} must be seconds since the epoch") from None
 
 
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:
@@ -185,7 +185,7 @@ def alive(call: Call) -> Reply:
 
 def ready(call: Call) -> Reply:
     if not call.service.loops.ready:
-        raise Refusal(503, "some loops are not open: the service is starting or has no disk")
+        raise RefusedError(503, "some loops are not open: the service is starting or has no disk")
     return Reply(200, m.Status("ready"))
 
 

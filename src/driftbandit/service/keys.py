@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from driftbandit.loop.database import Database
-from driftbandit.service.problems import Refusal
+from driftbandit.service.problems import RefusedError
 from driftbandit.validate import show
 
 ROLES = ("decide", "reward", "read", "admin")
@@ -76,9 +76,9 @@ class Keys:
         found = self._now().get(token.partition(".")[0], NOBODY)
         same = hmac.compare_digest(_hash(token), found.hash)  # takes the same time for nobody
         if kind.lower() != "bearer" or not same:
-            raise Refusal(401, "a key is needed: send the header Authorization: Bearer KEY")
+            raise RefusedError(401, "a key is needed: send the header Authorization: Bearer KEY")
         if not found.may(role):
-            raise Refusal(403, f"key {found.name!r} has not the role {role!r}: use another")
+            raise RefusedError(403, f"key {found.name!r} has not the role {role!r}: use another")
         return found
 
     def _now(self) -> dict[str, Key]:

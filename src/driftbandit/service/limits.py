@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from driftbandit import validate
-from driftbandit.service.problems import Refusal
+from driftbandit.service.problems import RefusedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +29,11 @@ class Limits:
     def check_arms(self, arms: object) -> None:
         n = len(arms)  # type: ignore[arg-type]
         if n > self.arms:
-            raise Refusal(422, f"a decision has at most {self.arms} arms, got {n}: send fewer")
+            raise RefusedError(422, f"a decision has at most {self.arms} arms, got {n}: send fewer")
 
     def check_batch(self, decisions: list[object]) -> None:
         if len(decisions) > self.batch:
-            raise Refusal(
+            raise RefusedError(
                 413, f"a batch has at most {self.batch} decisions, got {len(decisions)}: split it"
             )
 
@@ -51,4 +51,4 @@ class Buckets:
         tokens = min(2.0 * self._rate, tokens + (now - then) * self._rate)
         self._left[who] = max(tokens - 1.0, 0.0), now
         if tokens < 1.0:
-            raise Refusal(429, f"key {who!r} asks more than {self._rate:g} times a second: wait")
+            raise RefusedError(429, f"more than {self._rate:g} requests a second of {who!r}: wait")

@@ -13,7 +13,7 @@ from driftbandit.loop.ledger import names
 from driftbandit.loop.loop import Loop
 from driftbandit.service.declarations import difference, options
 from driftbandit.service.messages import Declared
-from driftbandit.service.problems import Refusal
+from driftbandit.service.problems import RefusedError
 
 log = logging.getLogger("driftbandit.service")
 PATIENCE = 1.0  # seconds between two attempts to open a loop that has stopped
@@ -34,7 +34,7 @@ class Loops:
     def start(self) -> None:
         """Open all of them; that replays what came after their checkpoints."""
         for name in sorted(self._known):
-            with suppress(Refusal):
+            with suppress(RefusedError):
                 self.get(name)
 
     @property
@@ -55,23 +55,23 @@ class Loops:
         if found is not None:
             return found
         if name not in self._known:
-            raise Refusal(404, f"there is no loop {name!r}: declare it with PUT /v1/loops/NAME")
+            raise RefusedError(404, f"no loop {name!r}: declare it with PUT /v1/loops/NAME")
         with self._turn:
             return self._open.get(name) or self._again(name)
 
     def _again(self, name: str) -> Loop:
         """Open a loop that is in the file."""
         if self._closed:
-            raise Refusal(503, "the service is stopping: ask again")
+            raise RefusedError(503, "the service is stopping: ask again")
         when, wrong = self._failed.get(name, (0.0, ""))
         if time.monotonic() - when < PATIENCE:
-            raise Refusal(503, wrong)
+            raise RefusedError(503, wrong)
         try:
             self._open[name] = Loop(self.path, name=name)
         except ValueError as error:
             log.error("loop %s does not open: %s", name, error)
             self._failed[name] = time.monotonic(), str(error)
-            raise Refusal(503, str(error)) from None
+            raise RefusedError(503, str(error)) from None
         return self._open[name]
 
     def declare(self, name: str, declared: Declared) -> bool:
@@ -84,7 +84,7 @@ class Loops:
                 self._known.add(name)
                 return True
         if apart := difference(self.get(name), declared):
-            raise Refusal(
+            raise RefusedError(
                 409,
                 f"loop {name!r} was declared otherwise: leave out what differs, PATCH floor, rule, "
                 "mode or holdout, or use another name for a new loop",

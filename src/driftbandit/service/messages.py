@@ -136,13 +136,13 @@ class Why(Struct):
     """Why an arm was chosen: its lead over the runner-up, by named columns."""
 
     id: str
+    logged: list[float]  # probabilities
+    computed: list[float]  # the same from the log
+    agrees: bool
     arm: str | int | None
     runner_up: str | int | None
     lead: float | None
     terms: dict[str, float]
-    logged: list[float]
-    computed: list[float]
-    agrees: bool
 
 
 class Status(Struct):

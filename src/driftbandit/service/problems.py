@@ -16,7 +16,7 @@ MEDIA = "application/problem+json"
 RETRY = {429: "1", 503: "1"}  # seconds after which to ask again
 
 
-class Refusal(ValueError):
+class RefusedError(ValueError):
     """A request that is answered with a status of its own."""
 
     def __init__(self, status: int, detail: str, difference: list[Difference] | None = None):
@@ -44,7 +44,7 @@ def _status(error: Exception) -> int:
         (TimeoutError, 503),
         (ImportError, 501),
     )
-    if isinstance(error, Refusal):
+    if isinstance(error, RefusedError):
         return error.status
     return next((status for kind, status in kinds if isinstance(error, kind)), 500)
 

@@ -51,7 +51,7 @@ ROUTES = (
         m.Batch, ((200, m.MadeBatch),), problems=(404, 415, 422),
     ),
     Route(
-        "PUT", f"{ID}/reward", "reward", do.reward, "Say what a decision gave; the last word counts",
+        "PUT", f"{ID}/reward", "reward", do.reward, "Say what a decision gave",
         m.Rewarded, ((200, m.Outcome),), problems=(404, 415, 422),
     ),
     Route(
