@@ -1,11 +1,16 @@
 """The service over HTTP: the same answers as the loop, and refusals that name the remedy."""
 
 import json
+import os
+import re
+import shutil
 import signal
 import socket
 import sqlite3
+import subprocess
 import threading
 import time
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -369,6 +374,28 @@ def test_a_loop_that_stopped_is_opened_again(tmp_path):
         time.sleep(1.1)
         assert ask(port, "POST", "/v1/loops/news/decisions", DECISION)[0] == 200
         assert ask(port, "GET", "/readyz")[0] == 200
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="no curl")
+def test_curl_in_the_docs_runs(tmp_path):
+    page = (Path(__file__).parent.parent / "docs" / "service.md").read_text()
+    script = "\n".join(re.findall(r"```sh\n(.*?)```", page, flags=re.S))
+    keys = Keys(tmp_path / "shop.db")
+    with in_thread(tmp_path / "shop.db", open_door=False) as port:
+        env = os.environ | {"URL": f"http://127.0.0.1:{port}", "KEY": keys.create("me", ["admin"])}
+        command = ["bash", "-euo", "pipefail", "-c", script]
+        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    keys.close()
+    assert done.returncode == 0, done.stderr
+    assert '{"outcome":"counted"}' in done.stdout
+    assert pl.read_parquet(tmp_path / "log.parquet")["id"].to_list() == ["visit-1"]
+
+
+def test_every_route_is_documented():
+    page = (Path(__file__).parent.parent / "docs" / "service.md").read_text()
+    for path, operations in document("0")["paths"].items():
+        assert path in page, path
+        assert all(method.upper() in page for method in operations)
 
 
 def test_served_as_a_stranger_does(tmp_path):
