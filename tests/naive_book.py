@@ -1,41 +1,60 @@
-"""What a list of events teaches, decision by decision, straight from the contract."""
+"""What a list of events teaches, position by position, straight from the contract."""
 
 
 def lessons(events, wait, missing):
-    """(seq of the decision, value) in the order in which they are taught."""
+    """(seq of the decision, position, value) in the order in which they are taught."""
     decisions = [e for e in events if e.kind == "decide"]
-    taught = [_at_once(events, d) if wait == 0 else _in_time(events, d, wait, missing)
-              for d in decisions]  # fmt: skip
-    return [(seq, value) for _, seq, value in sorted(t for t in taught if t)]
+    taught = [
+        _at_once(events, d, place) if wait == 0 else _in_time(events, d, place, wait, missing)
+        for d in decisions
+        for place in _places(d)
+    ]
+    order = sorted((t for t in taught if t), key=lambda t: t[0])
+    return [(seq, place, value) for _, seq, place, value in order]
+
+
+def _places(decision):
+    k = decision.read().get("k")
+    return [None] if k is None else list(range(k))
 
 
 def _said(events, decision):
     return [e for e in events if e.kind in ("reward", "cancel") and e.id == decision.id]
 
 
+def _about(words, place):
+    """Those that say something of this position."""
+    return [
+        e
+        for e in words
+        if e.read().get("position") == place
+        or (e.kind == "cancel" and e.read().get("position") is None)
+    ]
+
+
 def _value(event):
     return event.read()["value"]
 
 
-def _at_once(events, decision):
-    after = [e for e in _said(events, decision) if e.seq > decision.seq]
+def _at_once(events, decision, place):
+    after = _about([e for e in _said(events, decision) if e.seq > decision.seq], place)
     if not after or after[0].kind == "cancel":
         return None
-    return (after[0].seq,), decision.seq, _value(after[0])
+    return (after[0].seq,), decision.seq, place, _value(after[0])
 
 
-def _in_time(events, decision, wait, missing):
+def _in_time(events, decision, place, wait, missing):
     due = decision.at + wait
     closing = [e for e in events if e.kind == "advance" and e.seq > decision.seq and e.at >= due]
     if not closing:
         return None
     said = _said(events, decision)
     words = _held(events, decision, said, wait)
-    words += [e for e in said if decision.seq < e.seq < closing[0].seq]
+    words = _about(words + [e for e in said if decision.seq < e.seq < closing[0].seq], place)
     value = _value(words[-1]) if words and words[-1].kind == "reward" else missing
     if value is None or any(e.kind == "cancel" for e in words):
         return None
-    return (closing[0].seq, due, decision.seq), decision.seq, value
+    return (closing[0].seq, due, decision.seq, place or 0), decision.seq, place, value
 
 
 def _held(events, decision, said, wait):

@@ -26,7 +26,7 @@ def ledger(tmp_path):
 
 
 def test_events_come_back_in_order(ledger):
-    events = [event(k, at=-k / 3, key="ann", data=write({"k": k})) for k in range(1, 5001)]
+    events = [event(k, at=-k / 3, key="ann", data=write({"n": k})) for k in range(1, 5001)]
     ledger.append(events[:1])
     ledger.append(events[1:])
     assert list(ledger.read()) == events
@@ -36,6 +36,8 @@ def test_events_come_back_in_order(ledger):
     assert ledger.find("17") is None
     assert ledger.events([3, 9]) == {3: events[2], 9: events[8]}
     assert all(e.data == "{}" for e in ledger.read(light=True))
+    ledger.append([event(5001, data=write({"k": 3}))])  # a slate, whose size matters
+    assert [e.data for e in ledger.read(5000, light=True)] == ["{}", '{"k":3}']
 
 
 def test_two_loops_live_in_one_file(ledger):

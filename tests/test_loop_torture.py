@@ -11,24 +11,39 @@ import sys
 import tempfile
 import textwrap
 import time
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from driftbandit import DOMD, Features, Flag, Loop, Number, Reward
+from driftbandit import DOMD, Category, Features, Flag, Loop, Number, Reward
 from driftbandit.loop import clerk, database, replay
 from driftbandit.loop.book import Lesson
 from driftbandit.loop.ledger import Ledger
 from naive_book import lessons
 
 LONG = bool(os.environ.get("TORTURE"))
-FEATURES = Features(context={"age": Number(0, 10)}, arm={"price": Number(0, 10)})
-ARMS = {"a": {"price": 1}, "b": {"price": 9}}
+FEATURES = Features(
+    context={"age": Number(0, 10), "position": Category([0, 1, 2])}, arm={"price": Number(0, 10)}
+)
+ARMS = {"a": {"price": 1}, "b": {"price": 9}, "c": {"price": 5}}
+REFUSED = ("too long ago", "another decision", "is a slate", "is no slate")
 
 ids = st.sampled_from([f"id {k}" for k in range(12)])
+sizes = positions = st.sampled_from([None, 1, 2, 3])
 times = st.integers(0, 60).map(float)
+
+
+@contextmanager
+def allowed():
+    """What a loop may refuse here."""
+    try:
+        yield
+    except ValueError as error:
+        if not any(words in str(error) for words in REFUSED):
+            raise
 
 
 class Play(RuleBasedStateMachine):
@@ -43,25 +58,23 @@ class Play(RuleBasedStateMachine):
     def open(self, **declared):
         self.loop = Loop(f"{self.folder.name}/a.db", teaching="caller", **declared)
 
-    @rule(id=ids, age=st.integers(0, 10), ahead=st.integers(-30, 5))
-    def decide(self, id, age, ahead):
+    @rule(id=ids, age=st.integers(0, 10), k=sizes, ahead=st.integers(-30, 5))
+    def decide(self, id, age, k, ahead):
         at = max(0.0, self.now + ahead)
-        try:
-            made = self.loop.decide({"age": age}, ARMS, id=id, at=at)
-        except ValueError as error:
-            if "too long ago" not in str(error) and "another decision" not in str(error):
-                raise
-        else:
+        with allowed():
+            made = self.loop.decide({"age": age}, ARMS, k=k, id=id, at=at)
             self.now = max(self.now, at)
-            assert self.loop.decide({"age": age}, ARMS, id=id, at=at) == made
+            assert self.loop.decide({"age": age}, ARMS, k=k, id=id, at=at) == made
 
-    @rule(id=ids, value=st.sampled_from([0.0, 0.25, 1.0, 3.0]), at=times)
-    def say(self, id, value, at):
-        self.loop.reward(id, value, at=min(at, self.now))
+    @rule(id=ids, value=st.sampled_from([0.0, 0.25, 1.0, 3.0]), position=positions, at=times)
+    def say(self, id, value, position, at):
+        with allowed():
+            self.loop.reward(id, value, position=position, at=min(at, self.now))
 
-    @rule(id=ids, at=times)
-    def cancel(self, id, at):
-        self.loop.cancel(id, at=min(at, self.now))
+    @rule(id=ids, position=positions, at=times)
+    def cancel(self, id, position, at):
+        with allowed():
+            self.loop.cancel(id, position=position, at=min(at, self.now))
 
     @rule(by=st.integers(0, 25))
     def advance(self, by):
@@ -89,7 +102,7 @@ class Play(RuleBasedStateMachine):
             return
         ledger, past = self.loop._ledger, self.loop._desk.now
         state, changes = replay.unfold(ledger, past, None)
-        taught = [(c.decision, c.value) for c in changes if isinstance(c, Lesson)]
+        taught = [(c.decision, c.position, c.value) for c in changes if isinstance(c, Lesson)]
         assert taught == lessons(list(ledger.read()), self.reward.wait, self.reward.missing)
         assert state.book.counts == self.loop.counts
         assert state.book.open == self.loop._desk.clerk.book.open
@@ -137,8 +150,10 @@ VICTIM = """
         n = 0
         while True:
             n += 1
-            made = loop.decide({"age": n % 10}, {"a": {"price": k}, "b": {"price": 9}})
-            said = loop.reward(made.id, n % 2)
+            slate = n % 3 == 0
+            arms = {"a": {"price": k}, "b": {"price": 9}}
+            made = loop.decide({"age": n % 10}, arms, k=2 if slate else None)
+            said = loop.reward(made.id, n % 2, position=n % 2 if slate else None)
             with lock:
                 print(made.id, said, loop.counts["decide"], flush=True)
 
@@ -174,10 +189,10 @@ def test_kill_at_any_moment(tmp_path):
         assert whole.learner.digest == resumed.learner.digest
         assert whole.book.counts == resumed.book.counts
         changes = [c for c in replay.unfold(ledger, past, None)[1] if isinstance(c, Lesson)]
-        taught = [c.decision for c in changes]
+        taught = [(c.decision, c.position) for c in changes]
         assert len(taught) == len(set(taught)) == whole.learner.lessons
         if not LONG:
-            assert [(c.decision, c.value) for c in changes] == lessons(events, 0.02, 0)
+            assert [(c.decision, c.position, c.value) for c in changes] == lessons(events, 0.02, 0)
         ledger.close()
     with Loop(path, teaching="caller") as loop:
         assert all(audit.logged == audit.computed for audit in loop.audits())

@@ -22,7 +22,7 @@ from driftbandit import (
     Recipe,
     Uniform,
 )
-from driftbandit.loop.rules import Floor, InverseGap, Rule, Thompson, means, pick, slate, uniform
+from driftbandit.loop.rules import Floor, InverseGap, Rule, Thompson, means, pick, sequence, uniform
 
 RULES = [Floor(0.1), Thompson(0.1, draws=4), InverseGap(0.1, strength=3.0)]
 DECISIONS = 100_000 if "TORTURE" in os.environ else 15_000
@@ -198,6 +198,15 @@ def test_decisions_with_other_words_are_other_draws():
 
 
 # Slates
+
+
+def slate(rule, bandit, X, words):
+    """k arms by a rule, from the rows X (k, K, dim) of every position."""
+
+    def at(place, left):
+        return rule.probabilities(bandit, X[place, left], (*words, place))
+
+    return sequence(len(X), X.shape[1], at, lambda place, p: pick(p, (*words, place)))
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -33,6 +33,7 @@ from .features import Number as Number
 from .features import Vector as Vector
 from .fleet import Fleet as Fleet
 from .loop.decision import Decision as Decision
+from .loop.decision import Slate as Slate
 from .loop.loop import Loop as Loop
 from .loop.rules import Floor as Floor
 from .loop.rules import InverseGap as InverseGap

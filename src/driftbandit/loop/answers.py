@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from driftbandit.loop.choose import Choice
-from driftbandit.loop.decision import Answer, Decision, Request, decision, reasons
-from driftbandit.loop.events import Event, plain, write
+from driftbandit.loop.decision import Answer, Decision, Explain, Request, Slate, decision, slate
+from driftbandit.loop.events import SLATE, Event, plain, write
+from driftbandit.loop.reasons import reasons
 
 
 class UsedIdError(ValueError):
@@ -16,14 +17,16 @@ class UsedIdError(ValueError):
 def logged(asked: Request, made: Choice, settings: int) -> str:
     """The data of a decide: what was asked and answered, and all it takes to answer again."""
     view, answer = made.view, made.answer
+    alone = asked.k is None
     return write(
-        {
+        ({} if alone else {SLATE: asked.k})
+        | {
             "context": asked.context,
             "names": asked.names,
             "arms": asked.arms,
             "default": asked.default,
-            "choice": answer.choice,
-            "p": answer.p,
+            "choice": answer.choices[0] if alone else answer.choices,
+            "p": answer.p[0] if alone else answer.p,
             "role": answer.role,
             "version": made.features.version,
             "settings": settings,
@@ -34,22 +37,51 @@ def logged(asked: Request, made: Choice, settings: int) -> str:
 
 def asked_for(data: dict[str, Any]) -> Request:
     """What a decision was asked, as it was logged."""
-    return Request(*(data[name] for name in Request._fields))
+    return Request(*(data.get(name) for name in Request._fields))  # type: ignore[arg-type]
 
 
-def first(id: str, asked: Request, made: Choice) -> Decision:
+def answered(data: dict[str, Any]) -> Answer:
+    """What a decision answered, as it was logged."""
+    alone = SLATE not in data
+    choices, p = data["choice"], data["p"]
+    return Answer([choices] if alone else choices, [p] if alone else p, data["role"])
+
+
+class Placed(NamedTuple):
+    """One position of a logged decision: None if it was no slate. No `choice`, no arm."""
+
+    position: int | None
+    choice: int | None
+    p: list[float]
+    default: Any
+
+
+def positions(data: dict[str, Any]) -> list[Placed]:
+    """All positions of a decision, as it was logged."""
+    request, answer = asked_for(data), answered(data)
+    numbers = [None] if request.k is None else range(len(answer.choices))
+    defaults = request.defaults if request.default is not None else [None] * len(answer.choices)
+    return [Placed(*each) for each in zip(numbers, answer.choices, answer.p, defaults)]
+
+
+def first(id: str, asked: Request, made: Choice) -> Decision | Slate:
     """A new decision."""
 
     def explain() -> Any:
-        return reasons(made.features, asked, made.answer.choice, made.theta)
+        return reasons(made.features, asked, made.answer, made.theta)
 
-    return decision(id, asked, made.answer, explain)
+    return _seen(id, asked, made.answer, explain)
 
 
-def again(event: Event, asked: Request, key: str | None, explain: Any) -> Decision:
+def again(event: Event, asked: Request, key: str | None, explain: Explain) -> Decision | Slate:
     """The answer that an id has had; another question under it is an error."""
     data = event.read()
     if Request(**plain(asked._asdict())) != asked_for(data) or event.key != key:
         raise UsedIdError(f"id {event.id!r} was used for another decision: use a new id for each")
-    answer = Answer(data["choice"], data["p"], data["role"])
-    return decision(str(event.id), asked_for(data), answer, explain)
+    return _seen(str(event.id), asked_for(data), answered(data), explain)
+
+
+def _seen(id: str, asked: Request, answer: Answer, explain: Explain) -> Decision | Slate:
+    if asked.k is None:
+        return decision(id, asked, answer, explain)
+    return slate(id, asked, answer, explain)

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from driftbandit.loop.answers import asked_for
-from driftbandit.loop.choose import Asked, probabilities
-from driftbandit.loop.decision import Why, reasons
+from driftbandit.loop.answers import answered, asked_for
+from driftbandit.loop.choose import Asked, decided
+from driftbandit.loop.decision import Why
 from driftbandit.loop.events import Event, LedgerError
 from driftbandit.loop.learner import Learner, View
 from driftbandit.loop.ledger import Ledger
+from driftbandit.loop.places import rows
+from driftbandit.loop.reasons import reasons
 from driftbandit.loop.replay import Past, latest, origin, unfold
 from driftbandit.loop.teacher import Teacher
 
@@ -20,12 +22,18 @@ CLOSE = 1e-9  # on another type of CPU
 
 
 class Audit(NamedTuple):
-    """A decision's probabilities as they were logged and as the log gives them again."""
+    """A decision's probabilities as they were logged and as the log gives them again: of all arms,
+    at one position of a slate after the other."""
 
     id: str
     logged: list[float]
     computed: list[float]
-    why: Why | None
+    whys: list[Why | None]  # for every position
+
+    @property
+    def why(self) -> Why | None:
+        """Of the first position, or the only one."""
+        return self.whys[0]
 
     @property
     def agrees(self) -> bool:
@@ -71,16 +79,17 @@ def _in_order(ledger: Ledger) -> Iterable[tuple[int, Event]]:
 
 def _audited(past: Past, event: Event, learner: Learner) -> Audit:
     data, id = event.read(), str(event.id)
-    request = asked_for(data)
+    request, answer = asked_for(data), answered(data)
     if not request.names:
-        return Audit(id, [], [], None)
+        return Audit(id, [], [], [None for _ in answer.choices])
     seq, lessons, aged = data["learner"]
     if (learner.seq, learner.lessons) != (seq, lessons):
         raise LedgerError(f"the log does not lead to decision {id!r}: restore it from a copy")
     features, settings = past.versions[data["version"]].features, past.settings[data["settings"]]
     view = learner.aged(aged) if learner.timed else View(learner.bandit, seq, lessons, 0.0)
-    X = features.encode(request.context, request.arms)
     asked = Asked(past.declaration.seed, id, event.key)
-    p = probabilities(settings, request, data["role"], asked, X, view)
-    why = reasons(features, request, data["choice"], view.bandit.theta)
-    return Audit(id, data["p"], p.tolist(), why)
+    X = rows(features, request)
+    found = decided(settings, request, answer.role, asked, X, view, answer.choices)
+    whys = reasons(features, request, answer, view.bandit.theta)
+    before = [p for each in answer.p for p in each]
+    return Audit(id, before, found.probabilities.ravel().tolist(), whys)

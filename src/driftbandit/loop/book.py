@@ -6,6 +6,7 @@ A pure function of the events in order of `seq`: no clock, no database, no learn
   w >= at + wait. Then its last reward is taught, or `missing` if there was none.
 - An advance teaches in the order (at + wait, seq).
 - With wait = 0 the first reward closes the decision and is taught at once; `missing` never is.
+- Each position of a slate has its own reward, and is taught on its own, the first one first.
 - A reward or cancel for a decision that does not exist yet is held for `wait`.
 """
 
@@ -14,11 +15,11 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from driftbandit.loop.events import SILENT, Event
+from driftbandit.loop.events import SILENT, Event, slate_size
+from driftbandit.loop.waiting import Held, Open, Place
 
 
 class Lesson(NamedTuple):
@@ -28,6 +29,7 @@ class Lesson(NamedTuple):
     decision: int  # its own seq
     at: float
     value: float  # raw reward
+    position: int | None = None  # in a slate
 
 
 class Outcome(NamedTuple):
@@ -35,25 +37,6 @@ class Outcome(NamedTuple):
 
     word: str
     changes: list[Lesson | Event]
-
-
-@dataclass(slots=True)
-class Open:
-    """A decision that waits."""
-
-    seq: int
-    at: float
-    value: float | None = None
-
-
-@dataclass(slots=True)
-class Held:
-    """A reward (or a cancel, which has no value) that waits for its decision."""
-
-    first: int  # seq of the first that came
-    seq: int  # and of the last
-    value: float | None
-    rewards: int
 
 
 class Book:
@@ -99,22 +82,18 @@ class Book:
         return Outcome(word, changes)
 
     def _decide(self, event: Event) -> Outcome:
-        id, held = str(event.id), self.held.pop(str(event.id), None)
-        if held and held.value is None:
-            self.counts["cancel cancelled"] += 1
-            return Outcome("cancelled", [])
-        if held:
-            self._took(held.rewards)
+        id, k = str(event.id), slate_size(event)
+        values: dict[Place, float | None] = dict.fromkeys([None] if k is None else range(k))
+        found, held = Open(event.seq, event.at, k, values), self.held.pop(id, None)
+        if held and (counts := held.come_true(found)):
+            self.counts.update(counts)
             self._early[id] = held.first
-        self.open[id] = Open(event.seq, event.at, held.value if held else None)
+        if not found.values:
+            self._early.pop(id)
+            return Outcome("cancelled", [])
+        self.open[id] = found
         self._expect(self.closes(event.at), event.seq, id)
         return Outcome("", [])
-
-    def _took(self, rewards: int) -> None:
-        """Rewards that were held count like those that come in time."""
-        self.counts["reward counted"] += 1
-        if rewards > 1:
-            self.counts["reward corrected"] += rewards - 1
 
     def _expect(self, when: float, seq: int, id: str) -> None:
         if when < math.inf:
@@ -124,31 +103,43 @@ class Book:
         data, id = event.read(), str(event.id)
         if data["clipped"]:
             self.counts["clipped"] += 1
-        found, value = self.open.get(id), float(data["value"])
+        found, value, place = self.open.get(id), float(data["value"]), data.get("position")
         if found is None:
-            return Outcome("late", []) if data["of"] else self._hold(event, id, value)
+            return Outcome("late", []) if data["of"] else self._hold(event, id, place, value)
+        if place not in found.values:  # taught or cancelled already
+            return Outcome("late", [])
         if self.wait == 0.0:
-            self.close(id)
-            return Outcome("counted", [Lesson(event.seq, found.seq, found.at, value)])
-        word = "counted" if found.value is None else "corrected"
-        found.value = value
+            self._leave(id, found, place)
+            return Outcome("counted", [Lesson(event.seq, found.seq, found.at, value, place)])
+        word = "counted" if found.values[place] is None else "corrected"
+        found.values[place] = value
         return Outcome(word, [])
 
     def _cancel(self, event: Event) -> Outcome:
-        if str(event.id) in self.open:
-            self.close(str(event.id))
-            return Outcome("cancelled", [])
-        if event.read()["of"]:
+        data, id = event.read(), str(event.id)
+        found, place = self.open.get(id), data.get("position")
+        if found is None:
+            return Outcome("late", []) if data["of"] else self._hold(event, id, place, None)
+        if place is None:
+            self.close(id)
+        elif place in found.values:
+            self._leave(id, found, place)
+        else:
             return Outcome("late", [])
-        return self._hold(event, str(event.id), None)
+        return Outcome("cancelled", [])
 
-    def _hold(self, event: Event, id: str, value: float | None) -> Outcome:
+    def _leave(self, id: str, found: Open, place: Place) -> None:
+        """One position is open no longer."""
+        del found.values[place]
+        if not found.values:
+            self.close(id)
+
+    def _hold(self, event: Event, id: str, place: Place, value: float | None) -> Outcome:
         """Keep it for `wait`: its decision may be on the way. A cancel is final."""
         if self.wait == 0.0:
             return Outcome("unknown", [])
-        held = self.held.setdefault(id, Held(event.seq, event.seq, value, 0))
-        held.seq, held.rewards = event.seq, held.rewards + (event.kind == "reward")
-        held.value = None if held.value is None else value
+        held = self.held.setdefault(id, Held(event.seq, event.seq, {}, set()))
+        held.say(event.seq, place, value)
         self._expect(event.at + self.wait, event.seq, id)
         return Outcome("held", [])
 
@@ -173,12 +164,17 @@ class Book:
 
     def _closed(self, found: Open, event: int) -> list[Lesson]:
         """What a decision teaches whose time is over."""
-        value = self.missing if found.value is None else found.value
-        if found.value is None:
-            self.counts["missing"] += 1
-        if value is None or self.wait == 0.0:
+        said = found.values.items()
+        if nothing := sum(value is None for _, value in said):
+            self.counts["missing"] += nothing
+        if self.wait == 0.0:
             return []
-        return [Lesson(event, found.seq, found.at, value)]
+        words = ((place, self.missing if value is None else value) for place, value in said)
+        return [
+            Lesson(event, found.seq, found.at, value, place)
+            for place, value in words
+            if value is not None
+        ]
 
     def _grow(self, event: Event) -> Outcome:
         return Outcome("", [event])

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from driftbandit.features import Features
+from driftbandit.loop import places, rules
 from driftbandit.loop.decision import Answer, Request
 from driftbandit.loop.declaration import Settings
 from driftbandit.loop.learner import Learner, View
-from driftbandit.loop.rules import pick, uniform
-from driftbandit.policies.base import Floats
+from driftbandit.loop.rules import uniform
+from driftbandit.policies.base import Floats, Ints
 
 
 class Asked(NamedTuple):
@@ -45,21 +47,46 @@ def held_out(settings: Settings, asked: Asked) -> bool:
     return uniform(asked.seed, who, "holdout") < settings.holdout
 
 
-def probabilities(
-    settings: Settings, request: Request, role: str, asked: Asked, X: Floats, view: View
-) -> Floats:
-    """Of every arm."""
-    if role == "live":
-        return settings.rule.probabilities(view.bandit, X, words(asked, view))
-    share = settings.rule.share if role == "apprentice" else 0.0
-    p = np.full(len(X), share / len(X))
-    default = request.names.index(request.default)  # type: ignore[arg-type]
+def decided(
+    settings: Settings,
+    request: Request,
+    role: str,
+    asked: Asked,
+    X: Floats,
+    view: View,
+    chosen: Sequence[int | None] | None = None,
+) -> rules.Sequence:
+    """Arm and probabilities at every position, from rows X (k, K, size). With what was `chosen`
+    already, the probabilities that it had."""
+    own = words(asked, view)
+
+    def named(place: int) -> rules.Words:
+        return own if request.k is None else (*own, place)
+
+    def at(place: int, left: Ints) -> Floats:
+        if role != "live":
+            return _aside(settings.rule.share if role == "apprentice" else 0.0, request, left)
+        rows = X[place] if request.k is None else X[place, left]
+        return settings.rule.probabilities(view.bandit, rows, named(place))
+
+    def take(place: int, p: Floats) -> int:
+        before = None if chosen is None else chosen[place]
+        return rules.pick(p, named(place)) if before is None else before
+
+    return rules.sequence(X.shape[0], X.shape[1], at, take)
+
+
+def _aside(share: float, request: Request, left: Ints) -> Floats:
+    """The first default that is left, but for a share of exploration."""
+    p = np.full(len(left), share / len(left))
+    places = (request.names.index(name) for name in request.defaults)
+    default = next(k for place in places for k in np.flatnonzero(left == place))
     p[default] = -1.0
     p[default] = -math.fsum(p.tolist())  # so that all add up to 1, as exactly as floats can
     return p
 
 
-def words(asked: Asked, view: View) -> tuple[int | str, ...]:
+def words(asked: Asked, view: View) -> rules.Words:
     return asked.seed, asked.id, view.bandit.policy.name
 
 
@@ -69,7 +96,7 @@ class Choice(NamedTuple):
     answer: Answer
     features: Features
     view: View
-    X: Floats
+    X: Floats  # (k, K, size)
     theta: Floats
 
 
@@ -80,20 +107,16 @@ def choose(
     played = role(settings, request, asked)
     while True:
         version = learner.version
-        X = _rows(version.features, request)
+        X = places.rows(version.features, request)
         with learner.lock:
             if learner.version is not version:  # it has grown meanwhile
                 continue
             view = learner.view(at)
             theta = view.bandit.theta.copy()
             if not request.names:
-                return Choice(Answer(None, [], played), version.features, view, X, theta)
-            p = probabilities(settings, request, played, asked, X, view)
-        answer = Answer(pick(p, words(asked, view)), p.tolist(), played)
+                nothing = [None for _ in request.defaults]
+                answer = Answer([*nothing], [[] for _ in nothing], played)
+                return Choice(answer, version.features, view, X, theta)
+            arms, p = decided(settings, request, played, asked, X, view)
+        answer = Answer(arms.tolist(), p.tolist(), played)
         return Choice(answer, version.features, view, X, theta)
-
-
-def _rows(features: Features, request: Request) -> Floats:
-    if request.names:
-        return features.encode(request.context, request.arms)
-    return np.empty((0, features.size))

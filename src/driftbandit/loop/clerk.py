@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from driftbandit.loop.book import Book
-from driftbandit.loop.events import SILENT, Event, LedgerError, write
+from driftbandit.loop.events import SILENT, Event, LedgerError, slate_size, write
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.tickets import Change, Mark, Ticket
 
@@ -46,7 +46,7 @@ class Clerk:
         self._expected, self._linger = 1, 0.0  # callers who may come at once; how long to wait
         self._lessons = 0  # since the latest mark
         self._stale = ledger.start > 1  # whether there is something to delete, a little at a time
-        self._ids: dict[str, int] = {}  # decisions of this group
+        self._decided: dict[str, Event] = {}  # of this group
         self._thread = threading.Thread(target=self._run, name="driftbandit clerk", daemon=True)
         self._thread.start()
 
@@ -139,7 +139,7 @@ class Clerk:
         self.ledger.append(events, states)
         self._linger = min(MOST_LINGER, 0.5 * (time.monotonic() - begun))
         self._expected = len(group) + self._tickets.qsize()
-        self._ids.clear()
+        self._decided.clear()
         self._hand(changes)
         for ticket in sorted(group, key=lambda ticket: ticket.work is not None):
             if ticket.work is not None:
@@ -175,29 +175,40 @@ class Clerk:
         elif at == -math.inf:
             raise ValueError("with clock='events' the first event says when it was: pass at=...")
         if ticket.kind == "decide":
-            if not ticket.fresh and (known := self._seq(str(ticket.id))):
-                ticket.known = known
+            if not ticket.fresh and (known := self._find(str(ticket.id))):
+                ticket.known = known[0]
                 return []
             self._check_time(at)
-            self._ids[str(ticket.id)] = self.book.seq + 1
         elif ticket.kind == "advance":
             at, self._advanced = max(self.book.w, at), time.monotonic()
         elif ticket.id is not None:
-            data = {**data, "of": self._seq(ticket.id)}
+            data = {**data, "of": self._of(ticket.id, ticket.kind, data.get("position"))}
         text = data if isinstance(data, str) else write(data)
         event = Event(self.book.seq + 1, ticket.kind, at, ticket.id, ticket.key, text)
         ticket.word, changes = self.book.apply(event)
         ticket.event = event
+        if ticket.kind == "decide":
+            self._decided[str(ticket.id)] = event
         return [*changes, *self._marks(len(changes))]
 
-    def _seq(self, id: str) -> int | None:
-        """The seq of the decision with this id."""
-        if id in self.book.open:
-            return self.book.open[id].seq
-        if id in self._ids:
-            return self._ids[id]
-        found = self.ledger.find(id)
-        return found.seq if found else None
+    def _find(self, id: str) -> tuple[int, int | None] | None:
+        """The seq of the decision with this id, and its positions if it is a slate."""
+        if found := self.book.open.get(id):
+            return found.seq, found.k
+        event = self._decided.get(id) or self.ledger.find(id)
+        return (event.seq, slate_size(event)) if event else None
+
+    def _of(self, id: str, kind: str, position: int | None) -> int | None:
+        """The seq of the decision that something is said of; its position is checked."""
+        seq, k = self._find(id) or (None, None)
+        if seq is None or (position is None and kind == "cancel"):
+            return seq
+        if k is None and position is not None:
+            raise ValueError(f"decision {id!r} is no slate: leave position out")
+        if k is not None and (position is None or position >= k):
+            remedy = f"pass position=, from 0 to {k - 1}"
+            raise ValueError(f"decision {id!r} is a slate: {remedy}, got {position}")
+        return seq
 
     def _check_time(self, at: float) -> None:
         if self.book.wait > 0.0 and self.book.closes(at) <= self.book.w:

@@ -1,15 +1,11 @@
-"""A decision, and why it was made."""
+"""Decisions and slates, and why they were made."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-
-import numpy as np
-
-from driftbandit.features import Features
-from driftbandit.policies.base import Floats
 
 Name = str | int  # of an arm
 
@@ -27,6 +23,9 @@ class Why(NamedTuple):
     terms: dict[str, float]
 
 
+Explain = Callable[[], "list[Why | None]"]  # for every position
+
+
 @dataclass(frozen=True)
 class Decision:
     """What to do, and with which probability it was chosen.
@@ -39,55 +38,87 @@ class Decision:
     probability: float
     probabilities: Mapping[Name, float]
     role: str
-    _explain: Callable[[], Why | None] = field(repr=False, compare=False)
+    _explain: Explain = field(repr=False, compare=False)
 
     @property
     def why(self) -> Why | None:
         """Named features, winner against runner-up; None if there was no arm."""
+        return self._explain()[0]
+
+
+class Place(NamedTuple):
+    """A position of a slate: its arm, and probabilities given the arms before it."""
+
+    arm: Name
+    probability: float
+    probabilities: Mapping[Name, float]
+
+
+@dataclass(frozen=True)
+class Slate:
+    """Arms in order of position, the first is `places[0]`; `role` as in a `Decision`."""
+
+    id: str
+    places: tuple[Place, ...]
+    role: str
+    _explain: Explain = field(repr=False, compare=False)
+
+    @property
+    def arms(self) -> list[Name]:
+        """In order of position."""
+        return [place.arm for place in self.places]
+
+    @property
+    def probability(self) -> float:
+        """Of these arms in this order."""
+        return math.prod(place.probability for place in self.places)
+
+    @property
+    def why(self) -> list[Why | None]:
+        """For every position, against the best of the arms that were left."""
         return self._explain()
 
 
 class Request(NamedTuple):
-    """What was asked, by name."""
+    """What was asked, by name; `k` positions, or None for a decision that is no slate, and a
+    `default` for each."""
 
     context: Mapping[str, Any]
     names: list[Name]
     arms: list[Mapping[str, Any]]
-    default: Name | None
+    default: Any
+    k: int | None = None
+
+    @property
+    def defaults(self) -> list[Name]:
+        """One for every position, none if there is none."""
+        return self.default if isinstance(self.default, list) else [self.default]
 
 
 class Answer(NamedTuple):
-    """What was chosen: an index, None for a default that is no arm."""
+    """What was chosen at every position: an index, None for a default that is no arm, and the
+    probabilities of all arms."""
 
-    choice: int | None
-    p: list[float]
+    choices: list[int | None]
+    p: list[list[float]]
     role: str
 
 
-def decision(id: str, request: Request, answer: Answer, explain: Any) -> Decision:
+def decision(id: str, request: Request, answer: Answer, explain: Explain) -> Decision:
     """Both together, as callers see it."""
-    if answer.choice is None:
-        assert request.default is not None
-        return Decision(id, request.default, 1.0, {}, answer.role, explain)
-    arm, p = request.names[answer.choice], answer.p[answer.choice]
-    return Decision(id, arm, p, dict(zip(request.names, answer.p)), answer.role, explain)
+    (place,) = _places(request, answer)
+    return Decision(id, *place, answer.role, explain)
 
 
-def reasons(features: Features, request: Request, choice: int | None, theta: Floats) -> Why | None:
-    """Contributions of named columns to the difference between the arm and the runner-up."""
-    if choice is None:
-        return None
-    context, arms = request.context, request.arms
-    z = features.encode(context, arms) @ theta
-    own = features.contributions(context, arms[choice], theta)
-    others = [k for k in np.argsort(-z, kind="stable").tolist() if k != choice]
-    if not others:
-        return Why(request.names[choice], None, float(z[choice]), _largest(own))
-    rival = features.contributions(context, arms[others[0]], theta)
-    terms = {name: own[name] - rival[name] for name in own}
-    lead = float(z[choice] - z[others[0]])
-    return Why(request.names[choice], request.names[others[0]], lead, _largest(terms))
+def slate(id: str, request: Request, answer: Answer, explain: Explain) -> Slate:
+    return Slate(id, tuple(_places(request, answer)), answer.role, explain)
 
 
-def _largest(terms: dict[str, float]) -> dict[str, float]:
-    return dict(sorted(terms.items(), key=lambda term: -abs(term[1])))
+def _places(request: Request, answer: Answer) -> list[Place]:
+    if answer.role == "empty":
+        return [Place(name, 1.0, {}) for name in request.defaults]
+    chosen = [choice for choice in answer.choices if choice is not None]
+    return [
+        Place(request.names[choice], p[choice], dict(zip(request.names, p)))
+        for choice, p in zip(chosen, answer.p)
+    ]

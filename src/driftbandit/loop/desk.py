@@ -12,7 +12,7 @@ from driftbandit.loop.choose import Choice
 from driftbandit.loop.clerk import Clerk
 from driftbandit.loop.declaration import Settings
 from driftbandit.loop.erasure import erase
-from driftbandit.loop.events import Event, write
+from driftbandit.loop.events import Event, slate_size, write
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.replay import Past, checkpoint, latest
 from driftbandit.loop.teacher import Teacher
@@ -82,8 +82,13 @@ class Desk:
 
     def remember(self, ticket: Ticket, made: Choice) -> None:
         """Keep the row of a decision that was just stored: its lesson may come soon."""
-        if ticket.event and made.answer.choice is not None and not self._caller:
-            self.teacher.remember(ticket.event.seq, made.X[made.answer.choice].copy())
+        if ticket.event is None or self._caller:
+            return
+        alone = len(made.answer.choices) == 1 and not slate_size(ticket.event)
+        for j, choice in enumerate(made.answer.choices):
+            if choice is not None:
+                row = ticket.event.seq, None if alone else j
+                self.teacher.remember(row, made.X[j, choice].copy())
 
     def grow(self, features: Any) -> None:
         data = write({"features": features.to_dict()})

@@ -12,6 +12,9 @@
 | advance | | nothing: `at` is the time up to which windows are closed |
 | checkpoint | | what the learner was like; its numbers are stored beside the event |
 | erase | | how many decisions were blanked |
+
+The data of a slate begin with `k`, its positions, and have a choice and probabilities for each.
+What is said of one of them has its `position`.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import numpy as np
 from driftbandit import validate
 
 FOREVER = ("declare", "set", "grow")  # kept when older events are dropped
+SLATE = "k"
 SILENT = (*FOREVER, "checkpoint", "erase")  # their `at` says nothing of the world's time
 
 _compact = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
@@ -54,6 +58,12 @@ class Event(NamedTuple):
         if not isinstance(found, dict):
             raise LedgerError(f"event {self.seq} is damaged: restore the ledger from a copy")
         return found
+
+
+def slate_size(event: Event) -> int | None:
+    """Positions of a decision that is a slate. That shows in the first letters, so that books need
+    not read what was decided."""
+    return int(event.read()[SLATE]) if event.data.startswith(f'{{"{SLATE}":') else None
 
 
 def write(data: Mapping[str, Any]) -> str:

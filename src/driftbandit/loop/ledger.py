@@ -11,14 +11,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from driftbandit.loop.database import MEMORY, Database
-from driftbandit.loop.events import FOREVER, Event, LedgerError
+from driftbandit.loop.events import FOREVER, SLATE, Event, LedgerError
 from driftbandit.loop.lock import Lock
 
 MOST = 100  # rows in one statement
 CHUNK = 2000  # events read at once
 SWEEP = 200  # events deleted at once
 COLUMNS = "seq, kind, at, id, key, data"
-LIGHT = "seq, kind, at, id, key, CASE kind WHEN 'decide' THEN '{}' ELSE data END"
+PLAIN = f"kind = 'decide' AND substr(data, 1, {len(SLATE) + 4}) <> '{{\"{SLATE}\":'"
+LIGHT = f"seq, kind, at, id, key, CASE WHEN {PLAIN} THEN '{{}}' ELSE data END"
 LASTING = ",".join(f"'{kind}'" for kind in FOREVER)
 
 States = Sequence[tuple[int, bytes]]  # the numbers of checkpoints, by the seq of their event
@@ -71,7 +72,8 @@ class Ledger:
         return int(self._ask("SELECT max(seq) FROM event WHERE loop = ?")[0][0] or 0)
 
     def read(self, since: int = 1, *, light: bool = False) -> Iterator[Event]:
-        """Events from `since` on, in order; `light` leaves the data of decisions out."""
+        """Events from `since` on, in order; `light` leaves the data of decisions out, but for
+        slates."""
         where = f"WHERE loop = ? AND seq >= ? ORDER BY seq LIMIT {CHUNK}"
         query = f"SELECT {LIGHT if light else COLUMNS} FROM event {where}"
         while chunk := self._ask(query, since):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, overload
 
 from driftbandit import validate
 from driftbandit.durations import moment
@@ -13,7 +13,7 @@ from driftbandit.features import Feature, Features
 from driftbandit.loop import answers, frames
 from driftbandit.loop.audits import Audit, audit, audit_all
 from driftbandit.loop.choose import Asked, choose
-from driftbandit.loop.decision import Decision
+from driftbandit.loop.decision import Decision, Name, Slate
 from driftbandit.loop.declaration import Declaration, Settings, check_name
 from driftbandit.loop.desk import Desk
 from driftbandit.loop.ledger import Ledger
@@ -93,6 +93,7 @@ class Loop:
         given = {"floor": floor, "rule": rule, "mode": mode, "holdout": holdout}
         self._settings = self._desk.set(settings(self._settings[1], given))
 
+    @overload
     def decide(
         self,
         context: Mapping[str, Any],
@@ -100,16 +101,40 @@ class Loop:
         *,
         id: str | None = None,
         key: str | None = None,
-        default: str | int | None = None,
+        default: Name | None = None,
         at: Any = None,
-    ) -> Decision:
-        """Choose among arms: a mapping from names to columns, or a list of columns.
+    ) -> Decision: ...
+    @overload
+    def decide(
+        self,
+        context: Mapping[str, Any],
+        arms: Any,
+        *,
+        k: int,
+        id: str | None = None,
+        key: str | None = None,
+        default: Sequence[Name] | None = None,
+        at: Any = None,
+    ) -> Slate: ...
+    def decide(
+        self,
+        context: Mapping[str, Any],
+        arms: Any,
+        *,
+        k: int | None = None,
+        id: str | None = None,
+        key: str | None = None,
+        default: Name | Sequence[Name] | None = None,
+        at: Any = None,
+    ) -> Decision | Slate:
+        """Choose among arms: a mapping from names to columns, or a list of columns. With `k` a
+        slate: k of them in order, each position drawn among the arms that are left.
 
         With an `id` of one's own a call can be repeated: it gives the same answer. `key` says whose
         decision it is, for the holdout and for `erase`. `default` is the arm to play when the loop
-        stands aside, and what is returned when there is no arm.
+        stands aside, and what is returned when there is no arm; for a slate, a list of k.
         """
-        asked = request(context, arms, default)
+        asked = request(context, arms, default, k)
         own = new_id() if id is None else text("id", id)
         who = Asked(self.seed, own, None if key is None else text("key", key))
         self._desk.catch_up()
@@ -120,32 +145,37 @@ class Loop:
         self._desk.submit(ticket)
         if ticket.known is not None:
             event = self._ledger.events([ticket.known])[ticket.known]
-            return answers.again(event, asked, who.key, lambda: self.audit(own).why)
+            return answers.again(event, asked, who.key, lambda: self.audit(own).whys)
         self._desk.remember(ticket, made)
         return answers.first(own, asked, made)
 
-    def reward(self, id: str, value: float, *, at: Any = None) -> str:
-        """Say what a decision gave. Until its window closes the last word counts.
+    def reward(self, id: str, value: float, *, position: int | None = None, at: Any = None) -> str:
+        """Say what a decision gave, or a `position` of a slate, from 0. Until its window closes the
+        last word counts.
 
         Returns what became of it: "counted", "corrected", "late" (the decision is closed or
         cancelled), "held" (no such decision yet), or "unknown" where nothing is held.
         """
         _, clipped = self.declaration.reward.inside(value)
         raw = min(max(float(value), -validate.LARGEST), validate.LARGEST)  # JSON has no infinity
-        return self._say("reward", id, {"value": raw, "clipped": clipped}, at)
+        return self._say("reward", id, {"value": raw, "clipped": clipped}, at, position)
 
-    def cancel(self, id: str, *, at: Any = None) -> str:
-        """Say that a decision was never shown: it teaches nothing. Returns "cancelled", or as
-        `reward` does."""
-        return self._say("cancel", id, {}, at)
+    def cancel(self, id: str, *, position: int | None = None, at: Any = None) -> str:
+        """Say that a decision, or a position of a slate, was never shown: it teaches nothing.
+        Returns "cancelled", or as `reward` does."""
+        return self._say("cancel", id, {}, at, position)
 
-    def metric(self, id: str, name: str, value: float, *, at: Any = None) -> None:
+    def metric(
+        self, id: str, name: str, value: float, *, position: int | None = None, at: Any = None
+    ) -> None:
         """Record another number about a decision; it is reported and never learnt."""
         clean = validate.number("value", value, "of a metric")
-        self._say("metric", id, {"name": text("name", name), "value": clean}, at)
+        self._say("metric", id, {"name": text("name", name), "value": clean}, at, position)
 
-    def _say(self, kind: str, id: str, data: dict[str, Any], at: Any) -> str:
+    def _say(self, kind: str, id: str, data: dict[str, Any], at: Any, position: Any = None) -> str:
         when = None if at is None else moment(at, 0.0)
+        if position is not None:
+            data["position"] = validate.count("position", position, "in a slate", least=0)
         return self._desk.submit(Ticket(kind, when, text("id", id), data=data)).word
 
     def advance(self, at: Any = None) -> None:

@@ -7,15 +7,17 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from driftbandit import validate
 from driftbandit.features.values import nearest
 from driftbandit.loop.decision import Name, Request
+from driftbandit.loop.places import POSITION
 from driftbandit.validate import show
 
 LONGEST = 200  # characters of an id or a key
 
 
-def request(context: Any, arms: Any, default: Any) -> Request:
-    """Context, arms and default; the features check columns and values."""
+def request(context: Any, arms: Any, default: Any, k: Any = None) -> Request:
+    """Context, arms, default and positions; the features check columns and values."""
     if not isinstance(context, Mapping):
         raise ValueError(
             f"the context must be a mapping such as {{'age': 31}}, got {show(context)}"
@@ -32,7 +34,14 @@ def request(context: Any, arms: Any, default: Any) -> Request:
     for name in names:
         if not is_name(name):
             raise ValueError(f"an arm's name must be text or a whole number, got {show(name)}")
-    return Request(context, names, rows, _default(names, default))
+    if k is None:
+        return Request(context, names, rows, _default(names, default))
+    k = validate.count("k", k, "positions of a slate")
+    if names and k > len(names):
+        raise ValueError(f"k must be at most the number of arms, {len(names)}, got {k}")
+    if any(isinstance(each, Mapping) and POSITION in each for each in (context, *rows)):
+        raise ValueError(f"with k= the loop fills {POSITION!r} in: leave it out")
+    return Request(context, names, rows, _defaults(names, default, k), k)
 
 
 def is_name(name: Any) -> bool:
@@ -50,6 +59,18 @@ def _default(names: list[Name], default: Any) -> Name | None:
             f"default must be one of the arms, got {show(default)}: {nearest(default, names)}"
         )
     return default
+
+
+def _defaults(names: list[Name], default: Any, k: int) -> list[Name] | None:
+    """The slate to show when the loop stands aside."""
+    if default is None:
+        return _default(names, None)  # type: ignore[return-value]
+    if not isinstance(default, (list, tuple)) or len(default) != k:
+        raise ValueError(f"the default of a slate is a list of {k} arms, got {show(default)}")
+    each = [_default(names, name) for name in default]
+    if None in each or len(set(each)) < k:
+        raise ValueError(f"default must name {k} different arms, got {show(default)}")
+    return each  # type: ignore[return-value]
 
 
 def text(name: str, value: Any) -> str:

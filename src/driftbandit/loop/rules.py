@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -164,7 +165,7 @@ def means(bandit: Bandit, X: Floats) -> Floats:
     return np.clip(problem.family.mu(X @ theta), problem.family.low, problem.family.high)
 
 
-class Slate(NamedTuple):
+class Sequence(NamedTuple):
     """Arms in order of position, and the probabilities of all K arms at each position, given
     those before it: 0 for arms that are already placed."""
 
@@ -172,16 +173,16 @@ class Slate(NamedTuple):
     probabilities: Floats  # (k, K)
 
 
-def slate(rule: Rule, bandit: Bandit, X: Floats, words: Words) -> Slate:
-    """k arms, position by position among those that are left, from rows X (k, K, dim): X[j] holds
-    the rows at position j, which may be a feature."""
-    k, n_arms = X.shape[:2]
+def sequence(
+    k: int, n_arms: int, at: Callable[[int, Ints], Floats], take: Callable[[int, Floats], int]
+) -> Sequence:
+    """k arms, position by position: `at` says with which probabilities among those that are left,
+    `take` which one it is."""
     if not 1 <= k <= n_arms:
         raise ValueError(f"k must be from 1 to the number of arms, {n_arms}, got {k}")
     arms, p, left = np.empty(k, dtype=np.int64), np.zeros((k, n_arms)), np.arange(n_arms)
     for place in range(k):
-        own = (*words, place)
-        p[place, left] = rule.probabilities(bandit, X[place, left], own)
-        arms[place] = pick(p[place], own)
+        p[place, left] = at(place, left)
+        arms[place] = take(place, p[place])
         left = left[left != arms[place]]
-    return Slate(arms, p)
+    return Sequence(arms, p)

@@ -12,11 +12,15 @@ from driftbandit.loop.declaration import Version
 from driftbandit.loop.events import Event, LedgerError
 from driftbandit.loop.learner import Learner
 from driftbandit.loop.ledger import Ledger
+from driftbandit.loop.places import placed
 from driftbandit.loop.tickets import Change, Mark
 from driftbandit.policies.base import Floats
 
 CHUNK = 256  # changes at a time
 RECENT = 50_000  # rows of open decisions in memory; others are encoded again
+
+
+Row = tuple[int, int | None]  # seq of a decision, and the position in a slate
 
 
 class Lag(NamedTuple):
@@ -37,7 +41,7 @@ class Teacher:
         store: Callable[[Mark], None] | None = None,
     ) -> None:
         self.learner, self.ledger, self.versions, self._store = learner, ledger, versions, store
-        self._recent: OrderedDict[int, Floats] = OrderedDict()
+        self._recent: OrderedDict[Row, Floats] = OrderedDict()
         self._turn = threading.Lock()
 
     def hand(self, changes: list[Change]) -> None:
@@ -58,10 +62,10 @@ class Teacher:
     def close(self) -> None:
         """Teach what waits, and stop."""
 
-    def remember(self, seq: int, x: Floats) -> None:
+    def remember(self, row: Row, x: Floats) -> None:
         """Keep the row of a decision that was just made: its lesson may come soon."""
         with self._turn:
-            self._recent[seq] = x
+            self._recent[row] = x
             if len(self._recent) > RECENT:
                 self._recent.popitem(last=False)
 
@@ -75,30 +79,36 @@ class Teacher:
         rows = self._rows([c for c in changes if isinstance(c, Lesson)])
         for change in changes:
             if isinstance(change, Lesson):
-                self.learner.teach(change, rows[change.decision])
+                self.learner.teach(change, rows[change.decision, change.position])
             elif isinstance(change, Event):
                 self.learner.grow(change)
                 self.versions[self.learner.version.features.version] = self.learner.version
             elif self._store:
                 self._store(change)
 
-    def _rows(self, lessons: list[Lesson]) -> dict[int, Floats | None]:
+    def _rows(self, lessons: list[Lesson]) -> dict[Row, Floats | None]:
         """The row of each decision's arm: from memory, or encoded again from the log."""
         with self._turn:
-            rows = {each.decision: self._recent.pop(each.decision, None) for each in lessons}
-        missing = [seq for seq, row in rows.items() if row is None]
-        events = self.ledger.events(missing) if missing else {}
-        by_version: dict[str, list[tuple[int, Any, Any]]] = {}
-        for seq in missing:
-            data = _decision(events, seq)
-            if data["choice"] is not None:
-                arm = data["arms"][data["choice"]]
-                by_version.setdefault(data["version"], []).append((seq, data["context"], arm))
+            keys = [(each.decision, each.position) for each in lessons]
+            rows = {key: self._recent.pop(key, None) for key in keys}
+        missing = [key for key, row in rows.items() if row is None]
+        events = self.ledger.events(list({seq for seq, _ in missing})) if missing else {}
+        by_version: dict[str, list[tuple[Row, Any, Any]]] = {}
+        for key in missing:
+            self._find(key, _decision(events, key[0]), by_version)
         for version, parts in by_version.items():
-            seqs, contexts, arms = zip(*parts)
+            found, contexts, arms = zip(*parts)
             X = self.versions[version].features.encode_pairs(contexts, arms)
-            rows |= zip(seqs, X)
+            rows |= zip(found, X)
         return rows
+
+    def _find(self, key: Row, data: dict[str, Any], found: dict[str, Any]) -> None:
+        """Context and arm of a lesson, if there was an arm."""
+        choice = data["choice"] if key[1] is None else data["choice"][key[1]]
+        if choice is not None:
+            features = self.versions[data["version"]].features
+            context, (arm,) = placed(features, data["context"], [data["arms"][choice]], key[1])
+            found.setdefault(data["version"], []).append((key, context, arm))
 
 
 def _decision(events: dict[int, Event], seq: int) -> dict[str, Any]:
