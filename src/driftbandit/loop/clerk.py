@@ -13,7 +13,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from driftbandit.loop.book import Book
@@ -62,16 +62,22 @@ class Clerk:
 
     def submit(self, ticket: Ticket) -> Ticket:
         """Wait until an event is stored; raises what is wrong with it."""
-        self.check()
-        ticket.gate.acquire()
-        self._tickets.put(ticket)
-        while not ticket.gate.acquire(timeout=1.0):
-            if not self._thread.is_alive():
-                self.check()
-                raise LedgerError("the loop was closed meanwhile: open it again")
+        self.submit_all([ticket])
         if ticket.error is not None:
             raise ticket.error
         return ticket
+
+    def submit_all(self, tickets: Sequence[Ticket]) -> None:
+        """Wait until events are stored; what is wrong with one is its `error`."""
+        self.check()
+        for ticket in tickets:
+            ticket.gate.acquire()
+            self._tickets.put(ticket)
+        for ticket in tickets:
+            while not ticket.gate.acquire(timeout=1.0):
+                if not self._thread.is_alive():
+                    self.check()
+                    raise LedgerError("the loop was closed meanwhile: open it again")
 
     def put(self, ticket: Ticket) -> None:
         """Hand a ticket in without waiting."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from driftbandit.loop.background import Background
@@ -43,6 +44,11 @@ class Desk:
         """Store an event."""
         self.teacher.check()
         return self.clerk.submit(ticket)
+
+    def submit_all(self, tickets: Sequence[Ticket]) -> None:
+        """Store many events; what is wrong with one is its `error`."""
+        self.teacher.check()
+        self.clerk.submit_all(tickets)
 
     def catch_up(self) -> None:
         """Where callers wait for the teaching, close windows before a decision."""

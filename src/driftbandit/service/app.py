@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route as Path
 
 from driftbandit import __version__
+from driftbandit.service.crowd import Crowd
 from driftbandit.service.door import STRICT, Door, refused
 from driftbandit.service.endpoints import Service
 from driftbandit.service.keys import Keys, OpenDoor
@@ -36,7 +37,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-THREADS = 16  # requests that wait for the disk at the same time
+THREADS = 4  # for what reads the ledger
 
 
 def application(
@@ -44,7 +45,8 @@ def application(
 ) -> Starlette:
     """An ASGI application over the loops of a file; it opens them when it starts."""
     loops = Loops(os.fspath(path))
-    service = Service(loops, limits or Limits(), Metrics(loops), threading.Semaphore(1))
+    crowd = Crowd(loops)
+    service = Service(loops, crowd, limits or Limits(), Metrics(loops), threading.Semaphore(1))
     guard: Keys | OpenDoor = OpenDoor() if open_door else Keys(path)
     threads = ThreadPoolExecutor(THREADS, "driftbandit service")
     door = Door(service, guard, threads)
@@ -56,6 +58,7 @@ def application(
         yield
         await opening
         await running.run_in_executor(None, threads.shutdown)
+        await running.run_in_executor(None, crowd.close)
         await running.run_in_executor(None, loops.close)
         guard.close()
 

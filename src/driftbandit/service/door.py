@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from concurrent.futures import Executor
 from typing import Any, Protocol
@@ -11,7 +12,6 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
-from driftbandit.loop.events import LedgerError
 from driftbandit.service.endpoints import Call, Reply, Service
 from driftbandit.service.keys import Key
 from driftbandit.service.limits import Buckets
@@ -62,7 +62,10 @@ class Door:
         call = Call(self._service, request.path_params, dict(request.query_params), body)
         if route.role is None:
             return route.act(call)
-        running = asyncio.get_running_loop().run_in_executor(self._threads, _act, route, call)
+        if inspect.iscoroutinefunction(route.act):
+            running = route.act(call)
+        else:
+            running = asyncio.get_running_loop().run_in_executor(self._threads, route.act, call)
         return await asyncio.wait_for(running, self._service.limits.seconds)
 
     async def _body(self, decoder: Any, request: Request) -> Any:
@@ -85,17 +88,6 @@ class Door:
                 raise RefusedError(413, f"a body has at most {most} bytes: send less")
             parts.append(part)
         return b"".join(parts)
-
-
-def _act(route: Route, call: Call) -> Reply:
-    """In a thread: loops wait for the disk."""
-    try:
-        return route.act(call)
-    except LedgerError:
-        name = call.path.get("name", "")
-        if (loop := call.service.loops.opened.get(name)) is not None:
-            call.service.loops.suspect(name, loop)
-        raise
 
 
 def _response(reply: Reply) -> Response:

@@ -12,6 +12,7 @@ from driftbandit.loop.decision import Decision
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.loop import Loop
 from driftbandit.service import messages as m
+from driftbandit.service.crowd import Crowd
 from driftbandit.service.declarations import changes
 from driftbandit.service.limits import Limits
 from driftbandit.service.loops import Loops
@@ -26,6 +27,7 @@ class Service(NamedTuple):
     """What all endpoints share."""
 
     loops: Loops
+    crowd: Crowd
     limits: Limits
     metrics: Metrics
     heavy: threading.Semaphore  # what reads a whole log comes one after the other
@@ -42,6 +44,13 @@ class Call(NamedTuple):
     @property
     def loop(self) -> Loop:
         return self.service.loops.get(self.path["name"])
+
+    async def say(self, kind: str, options: dict[str, Any]) -> Any:
+        """One call to the loop, together with those of others."""
+        (answer,) = await self.service.crowd.call(self.path["name"], [(kind, options)])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
 class Reply(NamedTuple):
@@ -79,45 +88,45 @@ def names(call: Call) -> Reply:
     return Reply(200, m.Loops(call.service.loops.names))
 
 
-def decide(call: Call) -> Reply:
-    return Reply(200, _decided(call.loop, call.body, call.service.limits))
+async def decide(call: Call) -> Reply:
+    return Reply(200, made(await call.say("decide", asked(call.body, call.service.limits))))
 
 
-def decide_batch(call: Call) -> Reply:
-    call.service.limits.check_batch(call.body.decisions)
-    loop, limits = call.loop, call.service.limits
-    return Reply(200, m.MadeBatch([_or_problem(loop, ask, limits) for ask in call.body.decisions]))
+async def decide_batch(call: Call) -> Reply:
+    """Each decision is made or refused on its own; a ledger that has stopped refuses all."""
+    limits = call.service.limits
+    limits.check_batch(call.body.decisions)
+    calls = [("decide", asked(ask, limits)) for ask in call.body.decisions]
+    answers = await call.service.crowd.call(call.path["name"], calls)
+    return Reply(200, m.MadeBatch([_made_or_not(each) for each in answers]))
 
 
-def _or_problem(loop: Loop, ask: m.Ask, limits: Limits) -> m.MadeOrNot:
-    try:
-        return m.MadeOrNot(made=_decided(loop, ask, limits))
-    except LedgerError:
-        raise  # nothing can be stored: that is no fault of this decision
-    except ValueError as error:
-        return m.MadeOrNot(problem=problem(error))
+def _made_or_not(answer: Any) -> m.MadeOrNot:
+    if isinstance(answer, (LedgerError, RefusedError)):
+        raise answer
+    if isinstance(answer, Exception):
+        return m.MadeOrNot(problem=problem(answer))
+    return m.MadeOrNot(made=made(answer))
 
 
-def _decided(loop: Loop, ask: m.Ask, limits: Limits) -> m.Made:
+def asked(ask: m.Ask, limits: Limits) -> dict[str, Any]:
+    """The options of `Loop.decide`."""
     limits.check_arms(ask.arms)
-    made = loop.decide(
-        ask.context, ask.arms, id=ask.id, key=ask.key, default=ask.default, at=ask.at
-    )
-    return _made(made)
+    return {name: getattr(ask, name) for name in ask.__struct_fields__}
 
 
-def _made(made: Decision) -> m.Made:
-    probabilities = {str(name): p for name, p in made.probabilities.items()}
-    return m.Made(made.id, made.arm, made.probability, probabilities, made.role)
+def made(decision: Decision) -> m.Made:
+    p = {str(name): p for name, p in decision.probabilities.items()}
+    return m.Made(decision.id, decision.arm, decision.probability, p, decision.role)
 
 
-def reward(call: Call) -> Reply:
-    said = call.loop.reward(call.path["id"], call.body.value, at=call.body.at)
-    return Reply(200, m.Outcome(said))
+async def reward(call: Call) -> Reply:
+    said = {"id": call.path["id"], "value": call.body.value, "at": call.body.at}
+    return Reply(200, m.Outcome(await call.say("reward", said)))
 
 
-def cancel(call: Call) -> Reply:
-    return Reply(200, m.Outcome(call.loop.cancel(call.path["id"])))
+async def cancel(call: Call) -> Reply:
+    return Reply(200, m.Outcome(await call.say("cancel", {"id": call.path["id"]})))
 
 
 def health(call: Call) -> Reply:

@@ -20,7 +20,7 @@ class Route(NamedTuple):
     method: str
     path: str
     role: str | None
-    act: Callable[[do.Call], do.Reply]
+    act: Callable[[do.Call], Any]  # a Reply; awaited where it is a coroutine
     summary: str
     body: Any = None
     answers: tuple[tuple[int, Any], ...] = ()
