@@ -67,12 +67,11 @@ def until_ready(port):
 class Process:
     """`driftbandit serve` as a stranger starts it."""
 
-    def __init__(self, folder, *options, port=0, env=None):
-        command = [sys.executable, "-m", "driftbandit", "serve", "shop.db", "--port", str(port)]
+    def __init__(self, folder, *options, ledger="shop.db"):
+        command = [sys.executable, "-m", "driftbandit", "serve", ledger, "--port", "0"]
         self.process = subprocess.Popen(
             [*command, *options],
             cwd=folder,
-            env=env,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

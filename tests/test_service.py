@@ -18,6 +18,7 @@ import pytest
 from driftbandit import Client, Loop
 from driftbandit.loop import database
 from driftbandit.service import keys as service_keys
+from driftbandit.service import server as server_module
 from driftbandit.service.client import AwayError, ServiceError
 from driftbandit.service.keys import Keys
 from driftbandit.service.limits import Limits
@@ -214,6 +215,38 @@ def test_slow_and_chunked_bodies_do_not_hold_others(port):
         for _ in range(30):
             endless.sendall(b"400\r\n" + b" " * 1024 + b"\r\n")
         assert b" 413 " in endless.recv(4096)
+
+
+def test_connections_without_a_request_are_closed(tmp_path, monkeypatch):
+    monkeypatch.setattr(server_module, "HEADERS", 0.2)
+    with in_thread(tmp_path / "shop.db") as port:
+        for sent in (b"", b"GET /healthz HTTP/1.1\r\nhost: x\r\n"):
+            with socket.create_connection(("127.0.0.1", port), timeout=5) as slow:
+                slow.sendall(sent)
+                assert slow.recv(100) == b""
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as kept:
+            for pause in (0.3, 0.0):  # between two requests a connection may rest
+                kept.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+                assert b"alive" in kept.recv(4096)
+                time.sleep(pause)
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl")
+def test_tls(tmp_path, monkeypatch):
+    files = [str(tmp_path / name) for name in ("key.pem", "cert.pem")]
+    made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
+    more = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*made.split(), "-keyout", files[0], "-out", files[1], *more], check=True,
+                   capture_output=True)  # fmt: skip
+    tls = {"certificate": files[1], "private_key": files[0]}
+    with in_thread(tmp_path / "shop.db", **tls) as port:
+        wary = Client(f"https://127.0.0.1:{port}", "news", timeout=1)
+        with pytest.raises(AwayError, match="CERTIFICATE"):
+            wary.health()
+        monkeypatch.setenv("SSL_CERT_FILE", files[1])
+        with Client(f"https://127.0.0.1:{port}", "news", timeout=20) as client:
+            client.declare(**NEWS)
+            assert client.health()["mode"] == "live"
 
 
 def test_the_service_agrees_with_a_loop_and_its_restart(tmp_path):

@@ -37,6 +37,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+LOOK = 1.0  # seconds until loops that another service has left are found
 THREADS = 4  # for what reads the ledger
 
 
@@ -54,9 +55,9 @@ def application(
     @asynccontextmanager
     async def life(_: Starlette) -> AsyncIterator[None]:
         running = asyncio.get_running_loop()
-        opening = running.run_in_executor(threads, loops.start)  # /healthz answers meanwhile
+        looking = asyncio.create_task(_look(loops, threads))  # /healthz answers meanwhile
         yield
-        await opening
+        looking.cancel()
         await running.run_in_executor(None, threads.shutdown)
         await running.run_in_executor(None, crowd.close)
         await running.run_in_executor(None, loops.close)
@@ -65,6 +66,13 @@ def application(
     paths = [Path(each.path, _handler(door, each), methods=[each.method]) for each in ROUTES]
     paths.append(Path("/openapi.json", _document()))
     return Starlette(routes=paths, lifespan=life, exception_handlers={HTTPException: _unknown})
+
+
+async def _look(loops: Loops, threads: ThreadPoolExecutor) -> None:
+    """Open what is not open, again and again."""
+    while True:
+        await asyncio.get_running_loop().run_in_executor(threads, loops.look)
+        await asyncio.sleep(LOOK)
 
 
 Handler = Callable[[Request], Awaitable[Response]]

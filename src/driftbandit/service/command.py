@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-File = Annotated[Path, typer.Argument(help="The ledger, an SQLite file; made if there is none.")]
+File = Annotated[
+    str, typer.Argument(help="The ledger: an SQLite file, made if there is none, or postgresql://")
+]
 keys = typer.Typer(help="Who may use a service.", no_args_is_help=True)
 
 
@@ -32,11 +34,11 @@ def serve(
 
     limits = Limits(rate=rate, body=body, arms=arms)
     server.check_host(host, open_door)
-    if not open_door and (token := server.first_key(str(file))):
+    if not open_door and (token := server.first_key(file)):
         print(f"first key, with the role admin; it is shown only now: {token}", flush=True)
     server.log_to_stderr()
     made = server.server(
-        str(file),
+        file,
         host=host,
         port=port,
         limits=limits,
@@ -78,7 +80,7 @@ def show(file: File) -> None:
         print(f"{key.name:<40} {' '.join(key.roles):<30} {day}")
 
 
-def _keys(file: Path) -> Any:
+def _keys(file: str) -> Any:
     _needed()
     from driftbandit.service.keys import Keys
 

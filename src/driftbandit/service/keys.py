@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from driftbandit.loop.database import Database
+from driftbandit.loop.stores import connect
 from driftbandit.service.problems import RefusedError
 from driftbandit.validate import show
 
@@ -37,11 +37,11 @@ ANYBODY = Key("open", ("admin",), "", 0.0)  # of a service that was started with
 
 
 class Keys:
-    """The keys of a ledger file. A token is NAME.SECRET, and has 256 random bits: a plain hash of
+    """The keys of a ledger. A token is NAME.SECRET, and has 256 random bits: a plain hash of
     it tells nothing."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._base = Database(path, write=True)
+        self._base = connect(path, write=True)
         self._found: dict[str, Key] = {}
         self._read = -FRESH
 

@@ -31,8 +31,11 @@ class Loops:
         self._turn = threading.Lock()
         self._closed = False
 
-    def start(self) -> None:
-        """Open all of them; that replays what came after their checkpoints."""
+    def look(self) -> None:
+        """Open all that are not; that replays what came after their checkpoints. Other services
+        may have made new ones, or have died and left theirs."""
+        with suppress(LedgerError):
+            self._known |= set(names(self.path))
         for name in sorted(self._known):
             with suppress(RefusedError):
                 self.get(name)
@@ -69,7 +72,8 @@ class Loops:
         try:
             self._open[name] = Loop(self.path, name=name)
         except ValueError as error:
-            log.error("loop %s does not open: %s", name, error)
+            if str(error) != wrong:
+                log.warning("loop %s does not open: %s", name, error)
             self._failed[name] = time.monotonic(), str(error)
             raise RefusedError(503, str(error)) from None
         return self._open[name]
