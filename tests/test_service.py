@@ -8,6 +8,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -27,6 +28,11 @@ from driftbandit.service.server import check_host
 from serving import ARMS, NEWS, Process, ask, free_port, in_thread, until_ready
 
 DECISION = {"context": {"age": 30}, "arms": ARMS}
+
+
+def driftbandit(*args, cwd):
+    command = [sys.executable, "-m", "driftbandit", *args]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -336,6 +342,23 @@ def test_keys_are_refused_in_words(tmp_path):
     with pytest.raises(ValueError, match="this machine only"):
         check_host("0.0.0.0", True)
     check_host("::1", True)
+
+
+def test_what_is_refused_leaves_nothing_behind(tmp_path):
+    path = tmp_path / "shop.db"
+    with in_thread(path) as port:
+        for wrong in ({"reward": {"low": 0, "high": 1}}, NEWS | {"mode": "dead"},
+                      NEWS | {"keep": "1s"}, NEWS | {"floor": 2}):  # fmt: skip
+            assert ask(port, "PUT", "/v1/loops/bad", wrong)[0] == 422
+        assert ask(port, "GET", "/v1/loops")[1] == {"loops": []}
+        assert ask(port, "DELETE", "/v1/loops/bad")[2]["allow"] == "PUT"
+    base = sqlite3.connect(path)
+    assert base.execute("SELECT count(*) FROM loop").fetchone() == (0,)
+    base.close()
+    assert [each.name for each in tmp_path.iterdir()] == ["shop.db"]
+    done = driftbandit("keys", "list", "nowhere.db", cwd=tmp_path)
+    assert (done.returncode, "check the name" in done.stderr) == (2, True)
+    assert not (tmp_path / "nowhere.db").exists()
 
 
 def test_a_key_has_its_rate(tmp_path):

@@ -104,5 +104,8 @@ def _document() -> Handler:
 
 async def _unknown(_: Request, error: Exception) -> Response:
     """Paths and methods that are not in the table."""
-    status = error.status_code if isinstance(error, HTTPException) else 404
-    return refused(RefusedError(status, "there is nothing here: /openapi.json lists what there is"))
+    assert isinstance(error, HTTPException)
+    detail = "there is nothing here: /openapi.json lists what there is"
+    answer = refused(RefusedError(error.status_code, detail))
+    answer.headers.update(error.headers or {})  # 405 says what is allowed
+    return answer

@@ -24,8 +24,12 @@ def serve(
     rate: Annotated[float, typer.Option(help="Requests a second of one key.")] = 5000.0,
     body: Annotated[int, typer.Option(min=1, help="Bytes of a request at most.")] = 1_000_000,
     arms: Annotated[int, typer.Option(min=1, help="Arms of a decision at most.")] = 1000,
-    certificate: Annotated[Path | None, typer.Option(help="TLS: a PEM file.")] = None,
-    private_key: Annotated[Path | None, typer.Option(help="TLS: its key, a PEM file.")] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="TLS: a PEM file.")
+    ] = None,
+    private_key: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="TLS: its key, a PEM file.")
+    ] = None,
 ) -> None:
     """Serve the loops of a file over HTTP (docs/service.md)."""
     _needed()
@@ -63,7 +67,7 @@ def create(
     role: Annotated[list[str], typer.Option(help="decide, reward, read or admin; repeat it.")],
 ) -> None:
     """Make a key and show it, once."""
-    print(_keys(file).create(name, role))
+    print(_keys(file, new=True).create(name, role))
 
 
 @keys.command()
@@ -80,9 +84,13 @@ def show(file: File) -> None:
         print(f"{key.name:<40} {' '.join(key.roles):<30} {day}")
 
 
-def _keys(file: str) -> Any:
+def _keys(file: str, *, new: bool = False) -> Any:
     _needed()
+    from driftbandit.loop.stores import is_url
     from driftbandit.service.keys import Keys
+
+    if not (new or is_url(file) or Path(file).exists()):
+        raise ValueError(f"{file!r} does not exist: check the name")
 
     return Keys(file)
 

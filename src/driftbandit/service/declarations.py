@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 from driftbandit import validate
 from driftbandit.features import Features
-from driftbandit.loop.declaration import Declaration
+from driftbandit.loop.declaration import Declaration, Settings
 from driftbandit.loop.loop import Loop
 from driftbandit.loop.opening import settings
 from driftbandit.problem import Problem
@@ -16,6 +16,7 @@ from driftbandit.recipe import Recipe
 from driftbandit.reward import Reward
 from driftbandit.service.messages import Changes, Declared, Difference
 
+UNSET: dict[str, Any] = dict.fromkeys(("floor", "rule", "mode", "holdout"))
 COLUMNS = ("Number", "Category", "Flag", "Vector")
 POLICIES = ("AutoDOMD", "DOMD")
 RULES = ("Floor", "Thompson", "InverseGap")
@@ -34,6 +35,16 @@ def options(declared: Declared) -> dict[str, Any]:
     if "policy" in given and {"features", "reward"} <= given.keys():
         given["policy"] = policy(given["policy"], given["features"].problem(given["reward"]))
     return given
+
+
+def check_new(given: dict[str, Any]) -> None:
+    """Whether the options make a loop, before anything is stored for it."""
+    for name in ("features", "reward"):
+        if name not in given:
+            raise ValueError(f"a new loop needs {name}: send them with the declaration")
+    own = {field.name: given[field.name] for field in fields(Declaration) if field.name in given}
+    Declaration(**own)
+    settings(Settings(), {**UNSET, **given})
 
 
 def changes(changed: Changes) -> dict[str, Any]:
@@ -129,9 +140,7 @@ def _as_stored(loop: Loop, given: dict[str, Any]) -> dict[str, Any]:
     elif isinstance(own["policy"], (str, dict)):
         own["policy"] = policy(own["policy"], problem)
     rest = {field.name: getattr(was, field.name) for field in fields(Declaration)} | own
-    blank: dict[str, Any] = dict.fromkeys(("floor", "rule", "mode", "holdout"))
-    chosen = settings(loop.settings, blank | {k: v for k, v in given.items() if k in blank})
-    return {**Declaration(**rest).to_dict(), **replace(chosen).to_dict()}
+    return {**Declaration(**rest).to_dict(), **settings(loop.settings, UNSET | given).to_dict()}
 
 
 def _versions(features: Features | None) -> Iterator[dict[str, Any]]:

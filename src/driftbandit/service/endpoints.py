@@ -13,7 +13,6 @@ from driftbandit.loop.events import LedgerError
 from driftbandit.loop.loop import Loop
 from driftbandit.service import messages as m
 from driftbandit.service.crowd import Crowd
-from driftbandit.service.declarations import changes
 from driftbandit.service.limits import Limits
 from driftbandit.service.loops import Loops
 from driftbandit.service.metrics import Metrics
@@ -70,9 +69,8 @@ def declare(call: Call) -> Reply:
 
 
 def change(call: Call) -> Reply:
-    loop = call.loop
-    loop.set(**changes(call.body))
-    return Reply(200, _info(call.path["name"], loop))
+    name = call.path["name"]
+    return Reply(200, _info(name, call.service.loops.change(name, call.body)))
 
 
 def show(call: Call) -> Reply:

@@ -11,8 +11,8 @@ from driftbandit.loop.declaration import check_name
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.ledger import names
 from driftbandit.loop.loop import Loop
-from driftbandit.service.declarations import difference, options
-from driftbandit.service.messages import Declared
+from driftbandit.service.declarations import changes, check_new, difference, options
+from driftbandit.service.messages import Changes, Declared
 from driftbandit.service.problems import RefusedError
 
 log = logging.getLogger("driftbandit.service")
@@ -84,6 +84,7 @@ class Loops:
         check_name(name)
         with self._turn:
             if name not in self._known:
+                check_new(given)
                 self._open[name] = Loop(self.path, name=name, **given)
                 self._known.add(name)
                 return True
@@ -95,6 +96,13 @@ class Loops:
                 apart,
             )
         return False
+
+    def change(self, name: str, changed: Changes) -> Loop:
+        """Other settings from now on; one change after the other, for each starts from the last."""
+        loop, given = self.get(name), changes(changed)
+        with self._turn:
+            loop.set(**given)
+        return loop
 
     def suspect(self, name: str, loop: Loop) -> None:
         """Close a loop that has stopped, so that it can be opened again."""
