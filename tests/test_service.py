@@ -469,17 +469,3 @@ def test_served_as_a_stranger_does(tmp_path):
     assert all(json.loads(line)["level"] == "info" for line in served.lines)
     with Loop(tmp_path / "shop.db", name="news") as loop:
         assert loop.log()["id"].to_list() == [answer["id"]]
-
-
-def test_killed_it_has_all_that_it_acknowledged(tmp_path):
-    served, acknowledged = Process(tmp_path, "--open"), []
-    with Client(f"http://127.0.0.1:{served.port}", "news", timeout=20) as client:
-        client.declare(**NEWS)
-        for k in range(20):
-            made = client.decide({"age": 20 + k}, ARMS, default="a")
-            acknowledged.append((made.id, client.reward(made.id, 1)))
-        served.stop(signal.SIGKILL)
-    with Loop(tmp_path / "shop.db", name="news") as loop:
-        rows = {row["id"]: row["reward"] for row in loop.log().iter_rows(named=True)}
-        assert all(rows[id] == 1 for id, _ in acknowledged)
-        assert loop.counts["decide"] == loop.counts["reward counted"] == 20
