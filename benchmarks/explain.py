@@ -62,7 +62,7 @@ def moving() -> Iterator[Case]:
         flip = SignFlip(horizon=T, **options)
         for turns in (1.0, 5.0):
             yield Case(
-                f"{turns:g} turns, {what}", Circle(horizon=T, turns=turns, **options), T, DRIFT
+                f"turns = {turns:g}, {what}", Circle(horizon=T, turns=turns, **options), T, DRIFT
             )
         yield Case(f"before a flip, {what}", flip, T // 2, REST)
         yield Case(f"{LATER} rounds after a flip, {what}", flip, T // 2 + LATER, DRIFT)

@@ -9,6 +9,7 @@ import pytest
 import naive
 from driftbandit import (
     DOMD,
+    AutoDOMD,
     Bandit,
     Bernoulli,
     Binomial,
@@ -462,3 +463,29 @@ def test_a_known_dispersion_stays():
     for _ in range(20):
         domd.learn(policy.recipe, row, np.ones(1), 2.0, 1.0, None)
     assert row[G] == 0.3
+
+
+@pytest.mark.parametrize("family", [Bernoulli(), Poisson(bound=20), Gaussian()], ids=repr)
+@pytest.mark.parametrize("rare", [0.0, 0.5, 1.0])
+def test_a_bonus_shrinks_where_rewards_are_rare(family, rare):
+    """Next to a plain scan, at estimates on both sides of 0."""
+    policy = AutoDOMD(problem=Problem(dim=3, family=family), rare=rare, bonus=2.0)
+    rng, row, best = np.random.default_rng(8), policy.fresh.copy(), np.empty(4, np.int64)
+    H = np.diag([100.0, 3.0, 1.5])
+    row[THETA + 3 : THETA + 12], row[FLOOR] = H.ravel(), 1.0
+    changed = 0
+    for level in (-4.0, -1.0, 0.0, 3.0) * 10:
+        arms = rng.uniform(-0.4, 0.4, (12, 3))
+        arms[:, 0] = 0.5
+        theta = np.array([2.0 * level, *rng.standard_normal(2)])
+        row[THETA : THETA + 3] = theta
+        norm = np.sqrt(np.einsum("ad,d,ad->a", arms, 1 / np.diag(H), arms))
+        top = min((arms @ theta).max(), 0.0)
+        width = 2.0 * (family.dmu(top) / family.dmu(0.0)) ** rare
+        domd.rank(policy.recipe, row, arms, np.empty(0), best, None)
+        index = arms @ theta + width * norm
+        np.testing.assert_array_equal(best, np.argsort(-index)[:4])
+        scores = policy.scores(policy.from_rows(row[None]), arms[None])
+        np.testing.assert_allclose(scores.mean[0] + scores.bonus[0], index)
+        changed += np.argmax(arms @ theta + 2.0 * norm) != best[0]
+    assert (changed > 0) == (rare > 0.0 and not isinstance(family, Gaussian))

@@ -20,6 +20,11 @@ from .environments import Simulated as Simulated
 from .environments import Stationary as Stationary
 from .environments import Stream as Stream
 from .environments import Switching as Switching
+from .estimators.planning import plan as plan
+from .evidence.candidates import Always as Always
+from .evidence.candidates import Logged as Logged
+from .evidence.evaluate import evaluate as evaluate
+from .evidence.log import Log as Log
 from .families import Bernoulli as Bernoulli
 from .families import Binomial as Binomial
 from .families import Bounded as Bounded

@@ -158,7 +158,7 @@ def warmup() -> None:
 def suite(
     policies: Annotated[
         list[str] | None,
-        typer.Argument(help='Policies: classes, "all", or a TOML file of [[policies]].'),
+        typer.Argument(help='Policies: classes, "all", or a TOML file with a list of policies.'),
     ] = None,
     name: Annotated[str, typer.Option("--suite", help="Which suite.")] = "suite-1",
     out: Out = None,
@@ -203,6 +203,137 @@ def compare(
         "geometric mean of ratios [95 %], below 1 the first is better",
     )
     _table("Regret of the first over that of the second", header, rows)
+
+
+LogPath = Annotated[Path, typer.Argument(help="Parquet, CSV, JSON lines, dsjson, or a ledger.")]
+LoopName = Annotated[str, typer.Option("--name", help="Name of the loop in a ledger.")]
+Limits = Annotated[
+    str | None, typer.Option("--reward", help="Smallest and largest reward: 0,1 or 0,500.")
+]
+Named = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What a column is called there: reward=clicked, context=age,country; may be repeated. "
+        "One column as the context: context=age,"
+    ),
+]
+Declared = Annotated[
+    Path | None, typer.Option(help="JSON file of features; proposed from the first rows if none.")
+]
+
+
+@app.command()
+def replay(
+    path: LogPath,
+    policy: Annotated[
+        str | None, typer.Option(help="Policy to teach; a loop's own if none.")
+    ] = None,
+    rejection: Annotated[
+        bool, typer.Option(help="Only learn where it would have done the same.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option("--out", help="File for the learner (.npz).")] = None,
+    name: LoopName = "loop",
+    reward: Limits = None,
+    features: Declared = None,
+    column: Named = None,
+    modules: Import = None,
+) -> None:
+    """Teach a policy all of a log: a warm start for Bandit.load, or an honest learning curve."""
+    log = _log(path, name, reward, features, column)
+    known = _policies([policy] if policy else [], modules)
+    if rejection:
+        found = log.rejection(next(iter(known.values()), None))
+        mean = f", mean reward {found.curve[-1]:.4g}" if len(found.curve) else ""
+        print(f"{len(found.curve):,} of {found.rows:,} rows accepted{mean}")
+    else:
+        found = log.replay(next(iter(known.values()), None))
+        print(f"{found.rows:,} rows taught to {found.bandit.policy.name}; digest {found.digest}")
+    if out:
+        found.bandit.save(out)
+        print(f"learner: {out}")
+
+
+@app.command()
+def evaluate(
+    path: LogPath,
+    policy: Annotated[
+        list[str] | None, typer.Option(help="Policy to evaluate; may be repeated.")
+    ] = None,
+    always: Annotated[
+        list[str] | None, typer.Option(help="An arm to play always; may be repeated.")
+    ] = None,
+    over: Annotated[str | None, typer.Option(help="Take differences to this one alone.")] = None,
+    window: Annotated[str | None, typer.Option(help="Windows of the curve: 7d, or rows.")] = None,
+    level: Annotated[float, typer.Option(help="Confidence.")] = 0.95,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the report.")] = Path("evaluation"),
+    name: LoopName = "loop",
+    reward: Limits = None,
+    features: Declared = None,
+    column: Named = None,
+    modules: Import = None,
+) -> None:
+    """What other policies would have earned on a log; default: AutoDOMD against chance."""
+    _lab()
+    from driftbandit import Always, Uniform
+    from driftbandit import evaluate as evaluated
+
+    log = _log(path, name, reward, features, column)
+    candidates: dict[str, Any] = _policies(policy or ["AutoDOMD"], modules)
+    candidates |= {f"always {arm}": Always(arm) for arm in always or ()}
+    candidates |= {"uniform": Uniform()}
+    options = {"over": over, "window": window, "level": level}
+    found = evaluated(log, candidates, progress=True, **options)  # type: ignore[arg-type]
+    print("\n".join([*found.verdicts, *(f"- {note}" for note in found.notes)]))
+    for path in found.write(out).values():
+        print(path)
+
+
+def _log(
+    path: Path, name: str, reward: str | None, features: Path | None, column: list[str] | None
+) -> Any:
+    """A log with what was declared of it."""
+    import json
+
+    from driftbandit import Log, Recipe, Reward
+
+    options: dict[str, Any] = {"name": name, "columns": _columns(column or [])}
+    if reward is not None:
+        try:
+            low, high = map(float, reward.split(","))
+        except ValueError:
+            raise ValueError(f"--reward must be two numbers, as 0,1, got {reward!r}") from None
+        options["reward"] = Reward(low, high)
+    if features is not None:
+        try:
+            options["features"] = Recipe.from_dict(json.loads(features.read_bytes()))
+        except ValueError as error:
+            raise ValueError(f"{features} holds no JSON of features: {error}") from None
+    return Log.read(path, **options)
+
+
+def _columns(given: Sequence[str]) -> dict[str, str | list[str]]:
+    """Our names of columns, and theirs; a comma puts columns together."""
+    found: dict[str, str | list[str]] = {}
+    for each in given:
+        ours, equals, theirs = each.partition("=")
+        if not equals or not theirs.strip(","):
+            raise ValueError(f"--column must be ours=theirs, as reward=clicked, got {each!r}")
+        found[ours] = [c for c in theirs.split(",") if c] if "," in theirs else theirs
+    return found
+
+
+def _policies(names: Sequence[str], modules: list[str] | None) -> dict[str, Any]:
+    """Policies by the names of their classes."""
+    from driftbandit import Policy, Recipe, plugins
+
+    plugins.load(modules or [], Path.cwd())
+    found = {}
+    for name in names:
+        kind = Recipe.kinds(name).get(name)
+        if kind is None or not issubclass(kind, Policy):
+            raise ValueError(f"{name!r} is no policy: `driftbandit policies` lists them")
+        found[name] = kind
+    return found
 
 
 def _study(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def rounds_bar(
-    label: str, total: int, progress: bool | Callable[[int], None]
+    label: str, total: int | None, progress: bool | Callable[[int], None]
 ) -> Iterator[Callable[[int], None]]:
     """A function to call with the number of steps just done; it draws only on a terminal."""
     if callable(progress):

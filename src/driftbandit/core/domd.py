@@ -23,6 +23,7 @@ from driftbandit.core.layout import (
     LOG_ROUND,
     MASS,
     OPEN,
+    RARE,
     SCALE,
     D,
     Flag,
@@ -180,6 +181,8 @@ def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large:
     factor(H, F, large)
     radius = Radius(q[CONSTANT], q[LOG_ROUND], q[LOG_MASS], q[MASS], q[GAMMA])
     width = q[SCALE] * beta(radius, row[T] + 1.0)
+    if q[RARE] > 0.0:
+        width *= rarity(q, X, theta, n)
     reach = width * longest(row[FLOOR], H)
     if noise.size > 0:
         draw(theta, F, width, noise, drawn)
@@ -198,6 +201,15 @@ def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large:
             last = best[k - 1]
     work[0] = 0.0  # as in `learn`
     return int(best[0]) if first >= 0 else -1
+
+
+@inlined
+def rarity(q: Floats, X: Floats, theta: Floats, n: int) -> float:
+    """(mu'(z)/mu'(0))^RARE, where z is the largest x'theta of n arms, but no more than 0."""
+    top = -math.inf
+    for a in range(n):
+        top = max(top, measure(X, a * theta.size, theta)[0])
+    return (mean_slope(q, min(top, 0.0))[1] / mean_slope(q, 0.0)[1]) ** q[RARE]
 
 
 @inlined

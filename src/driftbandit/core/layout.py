@@ -140,11 +140,12 @@ def learners_at(d: int, n: int) -> tuple[int, int, int, int]:
     LAM,
     ETA,
     SCALE,
+    RARE,  # power of mu'(z)/mu'(0) by which the bonus shrinks where rewards are rare
     CONSTANT,  # of `theory.Radius`
     LOG_ROUND,
     LOG_MASS,
     MASS,
-) = range(17)
+) = range(18)
 # AutoDOMD's grid follows: numbers, then K of each of gamma, lambda, S and the prior.
 (
     K,
@@ -156,4 +157,4 @@ def learners_at(d: int, n: int) -> tuple[int, int, int, int]:
     SHIFTED,  # part of a learner's prior weight that its second track has
     MIXTURE,  # pool all learners, or follow the leader
     GRID,
-) = range(17, 26)
+) = range(18, 27)

@@ -11,9 +11,10 @@ import numpy as np
 
 from driftbandit import validate
 from driftbandit.core.auto import LEVEL_FLOOR, REFILL, TOO_LITTLE
-from driftbandit.core.layout import POINTS, AutoMemory, Fields, Memory, auto_fields, packed
+from driftbandit.core.layout import POINTS, RARE, AutoMemory, Fields, auto_fields, packed
 from driftbandit.policies.base import Floats, Ints, Scores
 from driftbandit.policies.domd import BASIS_AT_FIRST, DOMD, dispersed
+from driftbandit.policies.index import index_scores
 from driftbandit.policies.rows import AutoRows, RowPolicy
 from driftbandit.problem import Problem
 
@@ -55,6 +56,7 @@ class AutoDOMD(RowPolicy):
     | `renewal` | nats behind the leader at which a learner with a longer memory is renewed |
     | `rescaling` | whether learners answer for the order of arms rather than for sizes |
     | `bonus` | width of the bonus in standard deviations of the mixture |
+    | `rare` | power of mu'(z)/mu'(0) on the bonus, where even the best z = x'theta is below 0 |
     | `pool` | "mixture", or "leader": the learner with the largest weight alone decides |
     | `exploration` | "ucb", or "thompson": sample theta instead of adding a bonus |
 
@@ -76,6 +78,7 @@ class AutoDOMD(RowPolicy):
     reach: float = 10.0
     renewal: float = 8.0
     bonus: float = 1.75
+    rare: float = 1.0
     rescaling: bool = True
     pool: str = "mixture"
     exploration: str = "ucb"
@@ -99,6 +102,7 @@ class AutoDOMD(RowPolicy):
             reach=validate.positive("reach", self.reach, "bound on |x'theta|"),
             renewal=validate.positive("renewal", self.renewal, "nats behind the leader"),
             bonus=validate.nonnegative("bonus", self.bonus, "in standard deviations"),
+            rare=validate.nonnegative("rare", self.rare, "power of mu'(z)/mu'(0) on the bonus"),
         )
         for name in ("share", "levels"):
             if getattr(self, name) >= 1.0:
@@ -171,8 +175,10 @@ class AutoDOMD(RowPolicy):
         gamma, lam = self._grid
         start, mixture = max(0.0, self.renewal - 3.0), self.pool == "mixture"
         judging = 0.998, self._gain_floor, self.levels
+        judge = self._judge.recipe.copy()
+        judge[RARE] = self.rare
         numbers = gamma.size, self.share, self.renewal, start, *judging, mixture
-        return np.concatenate([self._judge.recipe, numbers, gamma, lam, self._balls, self.prior])
+        return np.concatenate([judge, numbers, gamma, lam, self._balls, self.prior])
 
     @cached_property
     def _balls(self) -> Floats:
@@ -223,7 +229,12 @@ class AutoDOMD(RowPolicy):
         return self._judge.noise_size
 
     def scores(self, memory: AutoMemory, arms: Floats) -> Scores:
-        return self._judge.scores(Memory(*memory[:6]), arms)
+        """The index, whose bonus shrinks where rewards are rare: an arm without a click has log
+        odds with a long tail downwards, and a deviation of them is no reason to hope."""
+        arms, family = self._arms(memory, arms), self.problem.family
+        top = np.minimum((arms @ memory.theta[:, :, None]).max(axis=(1, 2)), 0.0)
+        width = self.bonus * (family.dmu(top) / family.dmu(0.0)) ** self.rare
+        return index_scores(family, True, memory.theta, memory.H, width, arms)
 
     def deviation(self, memory: AutoMemory, arms: Floats) -> Floats:
         """sqrt(x'Vx) with the mixture's covariance V."""

@@ -162,7 +162,7 @@ class DOMD(RowPolicy):
         )
         letters = problem.ball, self.discount, self._lam, self.step
         scale = 1.0 if self.scale is None else self.scale
-        return np.array([*numbers, *letters, scale, *radius[:4]], dtype=float)
+        return np.array([*numbers, *letters, scale, 0.0, *radius[:4]], dtype=float)
 
     @property
     def _lam(self) -> float:

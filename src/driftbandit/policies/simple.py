@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from driftbandit.policies.base import Floats, Ints, Policy, Scores
+from driftbandit.problem import Problem
 
 
 class Rounds(NamedTuple):
@@ -26,6 +27,8 @@ class Truth(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Uniform(Policy):
     """Every arm with the same probability, whatever happened before."""
+
+    problem: Problem = field(default_factory=lambda: Problem(dim=1))  # all are the same to it
 
     @property
     def name(self) -> str:

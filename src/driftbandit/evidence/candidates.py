@@ -1,0 +1,104 @@
+"""Candidates: what would be played instead. Each gives a probability to every arm of every row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from driftbandit import validate
+from driftbandit.estimators.bets import Arms
+from driftbandit.evidence.log import Lessons
+from driftbandit.evidence.pupil import Pupil
+from driftbandit.evidence.rows import Chunk, Floats
+from driftbandit.policies.base import Policy
+from driftbandit.policies.simple import Uniform
+from driftbandit.problem import Problem
+from driftbandit.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Always(Recipe):
+    """The arm with this name in every row; where it is not offered, each arm alike.
+
+    >>> Always("a").to_dict()
+    {'type': 'Always', 'arm': 'a'}
+    """
+
+    arm: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.arm, (str, int)) or isinstance(self.arm, bool):
+            raise ValueError(f"arm must be the name of an arm, got {validate.show(self.arm)}")
+        self._set(arm=str(self.arm))
+
+
+@dataclass(frozen=True)
+class Logged(Recipe):
+    """What was played when the log was written: needs the probabilities of all arms."""
+
+
+class Player(Protocol):
+    """A candidate at work."""
+
+    absent: int  # rows in which it could not play what it is
+
+    def play(self, lessons: Lessons, arms: Arms) -> Floats:
+        """Probabilities (m,) of all arms, each row's before the row's reward is known."""
+
+
+class Fixed:
+    """Plays the same whatever happens."""
+
+    def __init__(self, recipe: Any) -> None:
+        self.recipe, self.absent = recipe, 0
+
+    def play(self, lessons: Lessons, arms: Arms) -> Floats:
+        chunk = lessons.chunk
+        if isinstance(self.recipe, Logged):
+            return self._logged(chunk, arms)
+        equal = np.repeat(1.0 / chunk.sizes, chunk.sizes)
+        return equal if isinstance(self.recipe, Uniform) else self._always(chunk, equal)
+
+    def _always(self, chunk: Chunk, equal: Floats) -> Floats:
+        place = np.array([menu.places.get(self.recipe.arm, -1) for menu in chunk.menus])
+        offered = place >= 0
+        self.absent += int((~offered).sum())
+        pi = np.where(np.repeat(offered, chunk.sizes), 0.0, equal)
+        pi[(chunk.start + place)[offered]] = 1.0
+        return pi
+
+    def _logged(self, chunk: Chunk, arms: Arms) -> Floats:
+        if not chunk.complete:
+            raise ValueError(
+                "Logged() needs the probabilities of all arms: name their column, "
+                "columns={'probabilities': ...}"
+            )
+        return arms.h
+
+
+def players(
+    candidates: Any, problem: Problem, options: Mapping[str, Any]
+) -> dict[str, Fixed | Pupil]:
+    """Candidates by name, ready to play."""
+    if not isinstance(candidates, Mapping) or not candidates:
+        raise ValueError(
+            "candidates must be a mapping such as {'new': AutoDOMD, 'default': Always('a')}, got "
+            f"{validate.show(candidates)}"
+        )
+    return {str(name): _player(name, each, problem, options) for name, each in candidates.items()}
+
+
+def _player(name: Any, given: Any, problem: Problem, options: Mapping[str, Any]) -> Fixed | Pupil:
+    if given is Uniform or isinstance(given, (Always, Logged, Uniform)):
+        return Fixed(Uniform() if given is Uniform else given)
+    if given is Logged:
+        return Fixed(Logged())
+    if isinstance(given, Policy) or (isinstance(given, type) and issubclass(given, Policy)):
+        return Pupil(given, problem, **options)
+    raise ValueError(
+        f"candidate {name!r} must be a policy such as AutoDOMD, Always('a'), Uniform() or Logged(),"
+        f" got {validate.show(given)}"
+    )

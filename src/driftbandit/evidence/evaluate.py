@@ -1,0 +1,135 @@
+"""evaluate: what other policies would have earned, from a log of what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from driftbandit import validate
+from driftbandit.estimators.bets import Arms
+from driftbandit.estimators.ratios import Ratios
+from driftbandit.evidence.candidates import Fixed, players
+from driftbandit.evidence.evaluation import Evaluation, Found
+from driftbandit.evidence.log import Lessons, Log
+from driftbandit.evidence.models import Model, model_of
+from driftbandit.evidence.pupil import Pupil
+from driftbandit.evidence.rows import Floats
+from driftbandit.evidence.streams import Difference, Value
+from driftbandit.evidence.windows import Windows
+from driftbandit.loop.rules import Rule
+from driftbandit.progress import rounds_bar
+from driftbandit.reward import Reward
+
+CLIP = 20.0  # weights above are clipped in the clipped estimates
+
+
+def evaluate(
+    log: Log,
+    candidates: Mapping[str, Any],
+    *,
+    over: str | None = None,
+    model: Any = None,
+    rule: Rule | None = None,
+    half_life: Any = None,
+    level: float = 0.95,
+    window: Any = None,
+    clip: float = CLIP,
+    seed: int = 0,
+    progress: bool | Callable[[int], None] = False,
+) -> Evaluation:
+    """Values of candidates on a log, with intervals and differences, in one pass.
+
+    Candidates are policies (or their classes), `Always("a")`, `Uniform()` and `Logged()`, by name. A
+    policy learns from the log as it goes and is asked before it is told, so its value is that of
+    *the policy trained on this log*. Nothing is used twice, and no sample is split.
+
+    | option | |
+    |---|---|
+    | `over` | take differences to this candidate alone; otherwise between all pairs |
+    | `model` | predicts rewards for DM and DR: a candidate's name, a policy, or "mean"; None takes the first candidate that learns |
+    | `rule` | how policies decide; their best arm if None |
+    | `half_life` | policies forget in time, as in `Loop` |
+    | `level` | confidence of every interval; of all differences together |
+    | `window` | length of the curve's windows, such as "7d", or rows; a few dozen windows if None |
+    | `clip` | largest weight in the clipped estimates |
+    """  # noqa: E501
+    if not isinstance(log, Log):
+        raise ValueError(f"log must be Log.read(...), got {validate.show(log)}")
+    level = validate.interval("level", level, "confidence, below 1", low=0.0, high=1.0 - 1e-9)
+    clip = validate.positive("clip", clip, "largest weight")
+    seed = validate.count("seed", seed, "of policies that draw", least=0)
+    options = {"rule": rule, "half_life": half_life, "wait": log.reward.wait, "seed": seed}
+    playing = players(candidates, log.problem, options)
+    work = _Pass(log.reward, playing, _pairs(list(playing), over), clip, window)
+    work.model = model_of(model, playing, log.problem, options)
+    with rounds_bar("evaluate", None, progress) as advance:
+        for lessons in log.lessons():
+            work.take(lessons, log)
+            advance(len(lessons.chunk))
+    if not work.rows:
+        raise ValueError("no row of the log can be used: look at log.counts")
+    return Evaluation(log, level, clip, work.found(log))
+
+
+def _pairs(names: list[str], over: str | None) -> list[tuple[str, str]]:
+    if over is None:
+        return list(combinations(names, 2))
+    if over not in names:
+        raise ValueError(f"over must be one of {', '.join(names)}, got {validate.show(over)}")
+    return [(name, over) for name in names if name != over]
+
+
+class _Pass:
+    """One pass over a log."""
+
+    def __init__(
+        self,
+        reward: Reward,
+        playing: dict[str, Fixed | Pupil],
+        pairs: list[tuple[str, str]],
+        clip: float,
+        window: Any,
+    ) -> None:
+        self.unit = reward.range if reward.counts else 1.0  # of what learners are taught
+        self.playing, self.model = playing, Model()
+        self.values = {name: Value(clip) for name in playing}
+        self.differences = {pair: Difference() for pair in pairs}
+        self.windows, self.ratios = Windows(window), Ratios()
+        self.rows, self.complete, self.end = 0, True, -np.inf
+        self.sizes: list[int] = []
+
+    def take(self, lessons: Lessons, log: Log) -> None:
+        chunk = lessons.chunk
+        arms, R = chunk.arms(log.least), lessons.r / self.unit
+        pi = {name: player.play(lessons, arms) for name, player in self.playing.items()}
+        q = self.model.predict(lessons, arms, R)
+        columns = self._columns(arms, pi, q, R)
+        self.windows.add(chunk, np.hstack(columns))
+        self.sizes = [part.shape[1] for part in columns]
+        self.ratios.add(arms, log.menus.codes(chunk.menus))
+        self.rows, self.complete = self.rows + len(chunk), self.complete and chunk.complete
+        self.end = max(self.end, float(chunk.at.max()))
+
+    def _columns(self, arms: Arms, pi: dict[str, Floats], q: Floats, R: Floats) -> list[Floats]:
+        own = [self.values[name].columns(arms, pi[name], q, R) for name in pi]
+        both = self.differences.items()
+        return own + [each.columns(arms, (pi[a], pi[b]), q, R) for (a, b), each in both]
+
+    def found(self, log: Log) -> Found:
+        parts = np.split(self.windows.sums, np.cumsum(self.sizes)[:-1], axis=1)
+        names, pairs = list(self.values), list(self.differences)
+        return Found(
+            values=dict(zip(names, parts)),
+            differences=dict(zip(pairs, parts[len(names) :])),
+            windows=self.windows,
+            check=self.ratios.check(log.menus.names),
+            largest={name: value.largest for name, value in self.values.items()},
+            absent={name: player.absent for name, player in self.playing.items()},
+            learners={n: p.policy.name for n, p in self.playing.items() if isinstance(p, Pupil)},
+            model=self.model.name,
+            complete=self.complete,
+            end=self.end,
+        )

@@ -1,0 +1,209 @@
+"""What an evaluation found: values, differences, curves, and doubts about the log."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from driftbandit.estimators import values
+from driftbandit.estimators.planning import rows_until
+from driftbandit.estimators.ratios import Check
+from driftbandit.estimators.values import Estimate
+from driftbandit.evidence import verdicts
+from driftbandit.evidence.rows import Floats
+from driftbandit.evidence.streams import Band, Difference, Value
+from driftbandit.evidence.units import Interval, Unit
+from driftbandit.evidence.windows import Windows
+
+if TYPE_CHECKING:
+    from driftbandit.evidence.log import Log
+
+RECENT = 4  # windows that "the latest" are
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Sums by window, and what else a pass has seen."""
+
+    values: Mapping[str, Floats]  # (windows, columns) by candidate
+    differences: Mapping[tuple[str, str], Floats]
+    windows: Windows
+    check: Check
+    largest: Mapping[str, float]
+    absent: Mapping[str, int]
+    learners: Mapping[str, str]
+    model: str
+    complete: bool
+    end: float  # time of the last row
+
+
+class Worth(NamedTuple):
+    """What a candidate is worth, in the log's unit."""
+
+    estimates: dict[str, Estimate]  # with intervals for this log's length alone
+    sequence: Interval  # holds whenever one looks
+    effective: float  # effective sample size
+    mean_weight: float  # 1 but for noise, less if it plays what was never logged
+    largest_weight: float
+    support: float  # share of its choices that the log could have made
+    absent: int  # rows in which an `Always` was not on offer
+
+
+class Gap(NamedTuple):
+    """The first candidate's value less the second's."""
+
+    first: str
+    second: str
+    estimate: Estimate
+    sequence: Interval
+    better: int  # 1 the first, -1 the second, 0 cannot say
+    rows: float  # more rows until it can be said, if they are like these; 0 if it is said
+    recent: Interval  # the sequence of the latest windows alone
+    recently: int  # who is better in them
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The value of every candidate on a log. `verdict` says it in words, `write` as a report."""
+
+    log: Log
+    level: float
+    clip: float
+    found: Found = field(repr=False)
+
+    @cached_property
+    def unit(self) -> Unit:
+        return Unit(self.log.reward)
+
+    @property
+    def rows(self) -> int:
+        """Rows that were used."""
+        return int(next(iter(self.found.values.values()))[:, 0].sum())
+
+    @cached_property
+    def values(self) -> dict[str, Worth]:
+        """By candidate."""
+        return {
+            name: self._worth(name, sums.sum(axis=0)) for name, sums in self.found.values.items()
+        }
+
+    def _worth(self, name: str, total: Floats) -> Worth:
+        own = total[: len(values.SUMS)]
+        sums = dict(zip(values.SUMS, own.tolist()))
+        band = Value.band(total, 1.0 - self.level)
+        found = values.estimates(own, self.level).items()
+        return Worth(
+            estimates={kind: self.unit.estimate(each) for kind, each in found},
+            sequence=self.unit.interval(float(band.low), float(band.high)),
+            effective=values.effective(own),
+            mean_weight=sums["w"] / sums["n"],
+            largest_weight=self.found.largest[name],
+            support=sums["support"] / sums["n"],
+            absent=self.found.absent[name],
+        )
+
+    @property
+    def alpha(self) -> float:
+        """Of each difference, so that all of them together hold with confidence `level`."""
+        return (1.0 - self.level) / max(1, len(self.found.differences))
+
+    @cached_property
+    def differences(self) -> list[Gap]:
+        """Paired, on the same rows."""
+        return [self._gap(*pair, sums) for pair, sums in self.found.differences.items()]
+
+    def _gap(self, first: str, second: str, sums: Floats) -> Gap:
+        total, latest = sums.sum(axis=0), sums[-RECENT:].sum(axis=0)
+        bands = [Difference.band(each, self.alpha) for each in (total, latest)]
+        better, recently = (int(band.low > 0.0) - int(band.high < 0.0) for band in bands)
+        whole, recent = (
+            self.unit.interval(float(band.low), float(band.high), gap=True) for band in bands
+        )
+        estimate = Difference.estimate(total, 1.0 - self.alpha)
+        missing = 0.0 if better else self._missing(total, estimate.value > 0.0)
+        out = self.unit.estimate(estimate, gap=True)
+        return Gap(first, second, out, whole, better, missing, recent, recently)
+
+    def _missing(self, total: Floats, better: bool) -> float:
+        n = float(total[0])
+        return rows_until(n, *Difference.bets(total, better), self.alpha) - n
+
+    @property
+    def starts(self) -> Floats:
+        """Where windows begin: seconds since the epoch, or rows in a log without time."""
+        return self.found.windows.starts
+
+    def curve(self, name: str, *, running: bool = False) -> tuple[Floats, Band]:
+        """The doubly robust value in each window and its sequence, or of all rows up to its end."""
+        sums = self.found.values[name]
+        sums = np.cumsum(sums, axis=0) if running else sums
+        middle = sums[:, values.SUMS.index("dr")] / sums[:, 0]
+        return self._outside(middle, Value.band(sums, 1.0 - self.level), gap=False)
+
+    def gap_curve(self, first: str, second: str, *, running: bool = False) -> tuple[Floats, Band]:
+        """The same for a difference."""
+        sums = self.found.differences[first, second]
+        sums = np.cumsum(sums, axis=0) if running else sums
+        return self._outside(sums[:, 1] / sums[:, 0], Difference.band(sums, self.alpha), gap=True)
+
+    def _outside(self, middle: Floats, band: Band, gap: bool) -> tuple[Floats, Band]:
+        out = self.unit.gap if gap else self.unit.value
+        ends = [np.array([out(x) for x in end.tolist()]) for end in band]
+        low, high = ends if self.unit.sign > 0.0 else ends[::-1]
+        return np.array([out(x) for x in middle.tolist()]), Band(low, high)
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What to know, and what to doubt."""
+        return verdicts.notes(self)
+
+    @cached_property
+    def verdicts(self) -> list[str]:
+        """A sentence for each difference, or for each value if there is one candidate."""
+        return verdicts.sentences(self)
+
+    @property
+    def verdict(self) -> str:
+        return " ".join(self.verdicts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers as JSON-ready types; None stands for what there is not."""
+        from driftbandit.evidence.report import to_dict
+
+        return to_dict(self)
+
+    def markdown(self) -> str:
+        from driftbandit.evidence.report import markdown
+
+        return markdown(self)
+
+    def html(self) -> str:
+        """One page that opens without a network."""
+        from driftbandit.evidence.page import page
+
+        return page(self)
+
+    def write(self, folder: str | os.PathLike[str]) -> dict[str, Path]:
+        """evaluation.json, evaluation.md and evaluation.html."""
+        out = Path(folder)
+        out.mkdir(parents=True, exist_ok=True)
+        texts = {
+            "json": json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n",
+            "md": self.markdown(),
+            "html": self.html(),
+        }
+        paths = {kind: out / f"evaluation.{kind}" for kind in texts}
+        for kind, path in paths.items():
+            path.write_text(texts[kind], encoding="utf-8")
+        return paths
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.found.values)
+        return f"Evaluation({names}; {self.rows:,} rows): {self.verdict}"

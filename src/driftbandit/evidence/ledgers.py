@@ -1,0 +1,106 @@
+"""The ledger of a loop as a log: a row for every lesson, in the order they were taught."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from itertools import islice, repeat
+from typing import Any
+
+from driftbandit.evidence.rows import BAD, NAMES, SKIP, Batch
+from driftbandit.evidence.sources import ROWS, UNTAUGHT, Source
+from driftbandit.loop.book import Book, Lesson
+from driftbandit.loop.declaration import versions
+from driftbandit.loop.events import Event
+from driftbandit.loop.learner import Learner
+from driftbandit.loop.ledger import Ledger
+from driftbandit.loop.replay import Past, origin, past, replay, unfold
+from driftbandit.policies.rows import RowPolicy
+
+ENDINGS = (".db", ".sqlite", ".sqlite3")
+
+
+class LedgerSource(Source):
+    """The lessons of a loop; others may go on writing to its ledger."""
+
+    def __init__(self, path: str | os.PathLike[str], name: str) -> None:
+        self.path, self.name = os.fspath(path), name
+        with self._opened() as (_, known):
+            features = [*known.versions.values()][-1].features
+        super().__init__(self._rows, {"features": features, "reward": known.declaration.reward})
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Ledger, Past]]:
+        if not os.path.isfile(self.path):
+            raise ValueError(f"{self.path!r} is no file: check the path of the ledger")
+        with closing(Ledger(self.path, self.name, write=False)) as ledger:
+            known = past(ledger)
+            if known is None:
+                raise ValueError(f"loop {self.name!r} of {self.path!r} was never declared")
+            yield ledger, known
+
+    def _rows(self) -> Iterator[Batch]:
+        with self._opened() as (ledger, known):
+            start = origin(ledger)
+            state, changes = unfold(ledger, known, start)
+            lessons = (change for change in changes if isinstance(change, Lesson))
+            while part := list(islice(lessons, ROWS)):
+                events = ledger.events([lesson.decision for lesson in part])
+                rows = [_row(events.get(lesson.decision), lesson) for lesson in part]
+                yield _batch(rows)
+            rest = _untaught(state.book, start)
+            while words := list(islice(rest, ROWS)):
+                yield _batch([{SKIP: word} for word in words])
+
+    def replay(self, policy: RowPolicy | type[RowPolicy] | None, half_life: Any) -> Learner:
+        """The loop's learner, or that of another policy, taught exactly as the loop teaches."""
+        with self._opened() as (ledger, known):
+            start = origin(ledger)
+            if policy is not None:
+                if start is not None:
+                    raise ValueError(
+                        "the beginning of this ledger is gone (keep= or erase): another policy "
+                        "cannot be taught all of it; replay a file written with log.write"
+                    )
+                declaration = replace(known.declaration, policy=policy, half_life=half_life)
+                known = known._replace(
+                    declaration=declaration, versions=versions(declaration, ledger.declared())
+                )
+            return replay(ledger, known, start).learner
+
+
+def _batch(rows: list[dict[str, Any]]) -> Batch:
+    return {name: [row.get(name) for row in rows] for name in (*NAMES, SKIP, BAD)}
+
+
+def _untaught(book: Book, start: Event | None) -> Iterator[str]:
+    """Why decisions taught nothing, once for each: who evaluates the others must know of them."""
+    before: dict[str, int] = start.read()["mark"][-1] if start else {}
+    yield from repeat(UNTAUGHT["open"], len(book.open))
+    for word, count in (("cancelled", "cancel cancelled"), ("missing", "missing")):
+        if word != "missing" or book.missing is None or book.wait == 0.0:
+            yield from repeat(UNTAUGHT[word], book.counts[count] - before.get(count, 0))
+
+
+def _row(event: Any, lesson: Lesson) -> dict[str, Any]:
+    """A lesson and the decision it is about."""
+    if event is None or event.kind != "decide":
+        return {BAD: "a decision that is not in the ledger"}
+    data = event.read()
+    if data["choice"] is None:
+        return {SKIP: "there was no arm"}
+    if isinstance(data["choice"], list):
+        return {SKIP: "a slate: only decisions for one arm can be evaluated"}
+    return {
+        "context": data["context"],
+        "arms": data["arms"],
+        "names": data["names"],
+        "action": data["names"][data["choice"]],
+        "probabilities": data["p"],
+        "reward": lesson.value,
+        "time": lesson.at,
+        "key": event.key,
+        "id": event.id,
+    }

@@ -1,0 +1,100 @@
+"""Learners from a log: a warm start from history, and an honest learning curve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from driftbandit import validate
+from driftbandit.bandit import Bandit
+from driftbandit.evidence.ledgers import LedgerSource
+from driftbandit.evidence.pupil import Pupil
+from driftbandit.evidence.rows import Floats
+from driftbandit.loop.rules import Rule, uniform
+from driftbandit.policies.auto import AutoDOMD
+from driftbandit.policies.rows import RowPolicy
+
+if TYPE_CHECKING:
+    from driftbandit.evidence.log import Lessons, Log
+
+
+class Replay(NamedTuple):
+    """A learner after all rows; `digest` is equal for learners that are equal bit for bit."""
+
+    bandit: Bandit
+    rows: int
+    digest: str | None
+
+
+class Rejection(NamedTuple):
+    """A policy that learnt only from rows in which it would have done what was done.
+
+    Accepted rows are as if it had played them itself, so their mean reward is its own while it
+    learns. The price is the rows that are thrown away.
+    """
+
+    bandit: Bandit
+    rows: int
+    reward: Floats  # (accepted,) in the log's unit
+    at: Floats  # (accepted,)
+
+    @property
+    def curve(self) -> Floats:
+        """Mean reward up to each accepted row."""
+        return np.asarray(np.cumsum(self.reward) / np.arange(1, len(self.reward) + 1))
+
+
+def replayed(log: Log, policy: Any, half_life: Any) -> Replay:
+    """Teach all of a log. A ledger is replayed as its loop taught it: without a `policy` the
+    learner is the loop's own, bit for bit."""
+    if isinstance(log.source, LedgerSource) and (policy is None or _is_row(policy)):
+        learner = log.source.replay(policy, half_life)
+        return Replay(learner.bandit, learner.bandit.rounds, learner.digest)
+    pupil = Pupil(AutoDOMD if policy is None else policy, log.problem, half_life=half_life)
+    for lessons in log.lessons():
+        pupil.teach(lessons)
+    return Replay(pupil.bandit, pupil.rows, pupil.digest)
+
+
+def _is_row(policy: Any) -> bool:
+    return isinstance(policy, RowPolicy) or (
+        isinstance(policy, type) and issubclass(policy, RowPolicy)
+    )
+
+
+def rejection(log: Log, policy: Any, rule: Rule | None, seed: int) -> Rejection:
+    """Rejection replay: a row is accepted with probability pi(A)/h(A) over the largest that ratio
+    can be, and only then teaches (after Li, Chu, Langford and Wang 2011, for any logged h)."""
+    least = log.least or _least(log)
+    seed = validate.count("seed", seed, "of what is accepted", least=0)
+    pupil, kept = Pupil(policy, log.problem, rule=rule, seed=seed), _Kept(least, seed)
+    for lessons in log.lessons():
+        for k in range(len(lessons.chunk)):
+            kept.consider(pupil, lessons, k)
+    return Rejection(pupil.bandit, kept.rows, np.array(kept.reward), np.array(kept.at))
+
+
+def _least(log: Log) -> float:
+    """The smallest probability with which anything was played."""
+    return min((float(chunk.p.min()) for chunk in log.chunks()), default=1.0)
+
+
+class _Kept:
+    """Accepted rows so far."""
+
+    def __init__(self, least: float, seed: int) -> None:
+        self.least, self.seed, self.rows = least, seed, 0
+        self.reward: list[float] = []
+        self.at: list[float] = []
+
+    def consider(self, pupil: Pupil, lessons: Lessons, k: int) -> None:
+        chunk, first = lessons.chunk, int(lessons.chunk.start[k])
+        menu = lessons.X[first : first + int(chunk.sizes[k])]
+        own = pupil.rule.probabilities(pupil.bandit, menu, pupil._words(chunk, k))
+        chance = own[chunk.action[k]] * self.least / chunk.p[k]
+        self.rows += 1
+        if uniform(self.seed, int(chunk.number[k]), "accept") < chance:
+            pupil.bandit.update(menu[chunk.action[k]], float(lessons.r[k]))
+            self.reward.append(float(chunk.reward[k]))
+            self.at.append(float(chunk.at[k]))
