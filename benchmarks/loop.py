@@ -74,7 +74,13 @@ def load(loop: Loop, seconds: float, rewarded: float) -> np.ndarray:
 def decision(seq: int, k: int, age: int, choice: int, given: list[dict]) -> Event:
     """The k-th decision of a log, as a loop would have stored it."""
     data = {"context": {"age": age, "hour": k % 24, "visits": 3}, "arms": given, "default": None}
-    data |= {"names": list(range(20)), "choice": choice, "p": [0.05] * 20, "role": "live"}
+    data |= {
+        "names": list(range(20)),
+        "choice": choice,
+        "mean": 0.5,
+        "p": [0.05] * 20,
+        "role": "live",
+    }
     data |= {"version": SMALL.version, "settings": 2, "learner": [0, 0, 0.0]}
     return Event(seq, "decide", float(k), f"decision {k}", None, write(data))
 

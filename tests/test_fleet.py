@@ -628,3 +628,84 @@ def test_members_without_a_store_need_no_clock():
     members = Members(Fleet(POLICY)._members.table, None)
     assert (members.find(np.arange(5)) == 0).all()
     assert members.tick == 1
+
+
+# Slates, predictions, forgetting, bad rows
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_slates_and_predictions_are_those_of_lone_bandits(policy):
+    fleet, keys = taught(policy), [3, 99, 7]
+    arms = arms_of(3)
+    slates = fleet.choose(keys, arms, k=4)
+    assert slates.shape == (3, 4)
+    assert np.array_equal(slates[:, 0], fleet.choose(keys, arms))
+    beginner = Bandit(policy)
+    for row, key in enumerate(keys):
+        lone = beginner if key == 99 else fleet[key]
+        assert np.array_equal(slates[row], lone.choose(arms[row], k=4))
+        found, alone = fleet.predict(keys, arms), lone.predict(arms[row])
+        for column, own in zip(found, alone):
+            assert np.allclose(column[row], own, rtol=1e-12)
+    if isinstance(policy, DOMD):
+        shared, alone = (each.predict(*where, arms[0], level=0.9)
+                         for each, where in ((fleet, [keys]), (fleet[7], [])))  # fmt: skip
+        assert np.allclose(shared.lower[2], alone.lower, rtol=1e-12)
+    assert fleet.predict([], arms[0]).mean.shape == (0, 5)
+    assert len(fleet) == 12  # who only asks is not created
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_fleet_forgets_as_its_learners_do(tmp_path, dtype):
+    policy = DOMD(problem=KNOWN, half_life=50)
+    for some in (None, [3, 3, 7, 99]):
+        fleet = taught(policy, dtype=dtype)
+        before = {key: copy.copy(fleet[key]) for key in fleet}
+        fleet.forget(10, some)
+        assert len(fleet) == 12
+        for key, lone in before.items():
+            if some is None or key in some:
+                lone.forget(10)
+            assert np.allclose(fleet[key].curvature, lone.curvature, rtol=1e-5)
+            assert np.allclose(fleet[key].theta, lone.theta, rtol=1e-5)
+    small = {"memory_budget": 3_000, "store": tmp_path / "some.db"}
+    away, here = taught(policy, dtype=dtype, **small), taught(policy, dtype=dtype)
+    for each in (away, here):
+        each.forget(25)
+    assert remembered(away) == remembered(here)
+    for bad in (-1, "a", None, np.nan):
+        with pytest.raises(ValueError, match="steps"):
+            here.forget(bad)
+
+
+def test_all_bad_rows_are_named_and_the_others_can_be_learnt():
+    rng = np.random.default_rng(0)
+    x, r = rng.uniform(-0.5, 0.5, size=(20, 3)), rng.integers(2, size=20).astype(float)
+    x[3], x[8, 1], r[8], r[15] = 9.0, np.nan, 7.0, 0.5
+    for names in (np.arange(20), [f"user {k}" for k in range(20)]):
+        fleet = taught()
+        before = remembered(fleet)
+        with pytest.raises(ValueError, match=r"3 rows.*3.*norm.*8.*NaN.*15.*reward") as error:
+            fleet.update(names, x, r)
+        assert error.value.rows == [3, 8, 15]
+        assert pickle.loads(pickle.dumps(error.value)).rows == [3, 8, 15]
+        assert remembered(fleet) == before
+        assert fleet.update(names, x, r, bad="skip") == [3, 8, 15]
+        good = [k for k in range(20) if k not in (3, 8, 15)]
+        twin = taught()
+        twin.update([names[k] for k in good], x[good], r[good])
+        assert remembered(fleet) == remembered(twin)
+        assert fleet.update(names, x[:1].repeat(20, 0), np.ones(20), bad="skip") == []
+    x[:] = 9.0
+    with pytest.raises(ValueError, match=r"20 rows.*and those of keys 'user 5'.*'user 19'"):
+        fleet.update(names, x, r)
+    arms = arms_of(20)
+    arms[4, 2], arms[11, 0] = 9.0, np.inf
+    for call in (fleet.choose, fleet.predict):
+        with pytest.raises(ValueError, match=r"2 rows.*user 4.*norm.*user 11.*infinity"):
+            call(names, arms)
+    with pytest.raises(ValueError, match="bad must be"):
+        fleet.update(names, x, r, bad="ignore")
+    for k in (0, 6, "2"):
+        with pytest.raises(ValueError, match="k must"):
+            fleet.choose([1], arms_of(1), k=k)

@@ -155,10 +155,11 @@ def test_why_is_about_the_arms_that_were_left():
 
 def test_aside_the_default_slate_is_shown():
     with opened(mode="apprentice", floor=0.4) as loop:
+        default = ["d", "b", "f"]
         made = [
-            loop.decide({}, ARMS, k=3, default=["d", "b", "f"], at=float(t)) for t in range(200)
+            loop.decide({}, ARMS, k=3, id=f"{t}", default=default, at=float(t)) for t in range(200)
         ]
-        assert sum(slate.arms == ["d", "b", "f"] for slate in made) > 60
+        assert 40 < sum(slate.arms == default for slate in made) < 90  # 63 expected
         for slate in made:
             wanted = ["d", "b", "f"]
             for place in slate.places:

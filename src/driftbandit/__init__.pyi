@@ -2,7 +2,6 @@ from . import datasets as datasets
 from . import theory as theory
 from .armset import ArmSet as ArmSet
 from .bandit import Bandit as Bandit
-from .bandit import Prediction as Prediction
 from .environments import Bursts as Bursts
 from .environments import Circle as Circle
 from .environments import Delay as Delay
@@ -39,6 +38,7 @@ from .features import Vector as Vector
 from .fleet import Fleet as Fleet
 from .loop.decision import Decision as Decision
 from .loop.decision import Slate as Slate
+from .loop.health import Health as Health
 from .loop.loop import Loop as Loop
 from .loop.rules import Floor as Floor
 from .loop.rules import InverseGap as InverseGap
@@ -70,6 +70,7 @@ from .policies.linear import SWLinUCB as SWLinUCB
 from .policies.master import MASTER as MASTER
 from .policies.simple import Oracle as Oracle
 from .policies.simple import Uniform as Uniform
+from .prediction import Prediction as Prediction
 from .problem import Problem as Problem
 from .recipe import Recipe as Recipe
 from .reward import Reward as Reward

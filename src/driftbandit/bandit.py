@@ -6,7 +6,7 @@ import math
 import os
 import struct
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,7 @@ from driftbandit.families import OWN
 from driftbandit.forks import Stream, forkable_lock
 from driftbandit.policies.base import Floats, Ints, Policy, Scores, memory_bytes
 from driftbandit.policies.rows import RowPolicy
+from driftbandit.prediction import Prediction, predictions
 from driftbandit.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -27,14 +28,6 @@ if TYPE_CHECKING:
 GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
 ARRAY, ONE = np.ndarray, 1.0
 FLOAT = np.dtype(np.float64)  # in this machine's byte order, which numba does not look at
-
-
-class Prediction(NamedTuple):
-    """Mean reward of every arm and the interval around it."""
-
-    mean: Floats
-    lower: Floats
-    upper: Floats
 
 
 class Bandit:
@@ -220,30 +213,8 @@ class Bandit:
         It describes a world that stands still; drift comes on top.
         """
         X, memory = self._contexts(arms), self._copy()
-        if level is not None:
-            level = validate.number("level", level, "coverage, below 1")
-            if not 0.0 < level < 1.0:
-                raise ValueError(f"level must be between 0 and 1, such as 0.95, got {level}")
-        if not hasattr(memory, "H"):
-            raise ValueError(f"{self.policy.name} keeps no estimate to predict from: use DOMD")
-        family, mean = self.policy.problem.family, X @ memory.theta[0]
-        if level is None:
-            center, width, _ = (column[0] for column in self.policy.scores(memory, X[None]))
-            if self.policy.on_reward_scale:
-                return self._allowed(center, center - width, center + width)
-        else:
-            deviation = self.policy.deviation(memory, X[None])
-            if deviation is None:
-                raise ValueError(f"{self.policy.name} has no deviation: drop level, or use DOMD")
-            from statistics import NormalDist  # several milliseconds that few need
-
-            width = NormalDist().inv_cdf(0.5 + 0.5 * level) * deviation[0]
-        return self._allowed(family.mu(mean), family.mu(mean - width), family.mu(mean + width))
-
-    def _allowed(self, *prediction: Floats) -> Prediction:
-        """No reward, so no mean reward, is outside the family's range."""
-        link = self.policy.problem.family.link
-        return Prediction(*np.clip(prediction, link.low, link.high))
+        found = predictions(self.policy, memory, X[None], level)
+        return Prediction(*(column[0] for column in found))
 
     def explain(self) -> Explanation:
         """What an AutoDOMD makes of its world: effective memory, weights, and a word for it."""

@@ -96,14 +96,19 @@ class Problem(Recipe):
         """Largest ||x||^2 of a context."""
         return (self.context_norm * SLACK) ** 2
 
-    def first_bad(self, X: Floats) -> int:
-        """The first row of X (m, d) that is no context, because it is too long or not finite, or
-        -1. Sums run in the order in which kernels add: both decide alike, to the last bit."""
+    def fits(self, X: Floats) -> NDArray[np.bool_]:
+        """Which rows of X (m, d) are contexts, neither too long nor infinite. Sums run in the order
+        in which kernels add: both decide alike, to the last bit."""
         squares = np.zeros(len(X))
         with np.errstate(over="ignore", invalid="ignore"):
             for column in X.T:
                 squares += column * column
-        good = squares <= self.limit  # NaN fails
+        good: NDArray[np.bool_] = squares <= self.limit  # NaN fails
+        return good
+
+    def first_bad(self, X: Floats) -> int:
+        """The first row of X (m, d) that is no context, or -1."""
+        good = self.fits(X)
         return -1 if good.all() else int(np.argmin(good))
 
     def check_contexts(self, X: Floats) -> None:

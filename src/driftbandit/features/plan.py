@@ -119,6 +119,22 @@ class Plan:
             ]
         return tuple(out)
 
+    @property
+    def reach(self) -> Floats:
+        """How large each coordinate of a row can be; of terms that share one, the largest."""
+        out, used = np.zeros(self.size), self._weight != 0.0
+        np.maximum.at(out, self._bucket[used], np.abs(self._weight[used]))
+        return out
+
+    @property
+    def labels(self) -> list[str]:
+        """What each coordinate stands for: a term, or all that share it."""
+        names: list[list[str]] = [[] for _ in range(self.size)]
+        places = fold(self.terms, self.size)[0] if self.size < self.exact else range(self.size)
+        for place, term in zip(places, self.terms):
+            names[place].append(term)
+        return [" or ".join(each) for each in names]
+
     def products(self, context: Slots, arm: Slots) -> tuple[Ints, Floats]:
         """Coordinates and values of all products that are not zero, (slots, slots, N)."""
         cell = (context.at * self._weight.shape[1])[:, None] + arm.at

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from driftbandit import validate
-from driftbandit.bandit import Bandit
 from driftbandit.core.layout import Floats, Ints
 from driftbandit.fleet import archive
-from driftbandit.fleet.batch import Key, floats_of, key_of, keys_of
+from driftbandit.fleet.batch import Key, Keys, floats_of, key_of, keys_of
+from driftbandit.fleet.blame import blame, wrong_arms, wrong_rows
+from driftbandit.fleet.directory import distinct
 from driftbandit.fleet.learner import Learner
 from driftbandit.fleet.members import Members
 from driftbandit.fleet.table import OWN, Table
 from driftbandit.forks import Stream, forkable_lock
 from driftbandit.policies import Policy
 from driftbandit.policies.rows import RowPolicy
+from driftbandit.prediction import Prediction, predictions
 
 PLACE = 64  # bytes that a key takes in the index, at most
 EMPTY = 2048  # bytes that a fleet without learners takes, at most
@@ -97,11 +99,12 @@ class Fleet:
         recipe = {"policy": self.policy.to_dict(), "dtype": self.dtype}
         return Disk(store, recipe, table.rows[0], sane)
 
-    def choose(self, keys: Any, arms: ArrayLike) -> Ints:
-        """Index of the arm to play for every key, (B,), of arms (B, N, d), or (N, d) for all."""
+    def choose(self, keys: Any, arms: ArrayLike, *, k: int | None = None) -> Ints:
+        """Index of the arm to play for every key, (B,), of arms (B, N, d), or (N, d) for all. With
+        `k` the k best arms of each, best first, (B, k)."""
         batch = keys_of(keys)
         X = self._arms(len(batch), arms)
-        out = np.empty(len(batch), dtype=np.int64)
+        out = np.empty((len(batch), 1 if k is None else _slots(k, X)), dtype=np.int64)
         if not isinstance(self.policy, RowPolicy):  # whose kernels look for themselves
             self._check_arms(batch, X)
         with self._lock:
@@ -110,32 +113,63 @@ class Fleet:
                 try:
                     which = self._members.find(batch[part])
                     own, noise = X[part] if len(X) > 1 else X, self._noise(len(which))
-                    out[part] = self.policy.choose_rows(self._members.table.rows, which, own, noise)
+                    rows = self._members.table.rows
+                    out[part] = self.policy.best_rows(rows, which, own, out.shape[1], noise)
                 except (ValueError, OSError):
                     self._stream.state = before
                     self._check_arms(batch, X)
                     raise
-        return out
+        return out[:, 0] if k is None else out
+
+    def predict(self, keys: Any, arms: ArrayLike, *, level: float | None = None) -> Prediction:
+        """Mean reward of every arm for every key with an interval, each (B, N), as `Bandit.predict`
+        gives it; a key that nobody has met predicts like a beginner."""
+        batch = keys_of(keys)
+        X = self._arms(len(batch), arms)
+        self._check_arms(batch, X)
+        every, found = np.broadcast_to(X, (len(batch), *X.shape[1:])), []
+        with self._lock:
+            for part in self._members.parts(max(len(batch), 1)):
+                rows = self._members.table.rows[self._members.find(batch[part])]
+                memory = self.policy.from_rows(rows)
+                found.append(predictions(self.policy, memory, every[part], level))
+        return Prediction(*(np.concatenate(column) for column in zip(*found)))
 
     def _check_arms(self, batch: Any, X: Floats) -> None:
-        bad = self.policy.problem.first_bad(X.reshape(-1, X.shape[2]))
-        if bad >= 0 and len(batch):
-            own = bad // X.shape[1]
-            self._blame(batch[own], lambda: self.policy.problem.check_contexts(X[own]))
+        bad = wrong_arms(self.policy.problem, X)
+        if len(bad) and len(batch):
+            raise blame(self.policy.problem, batch, X, bad)
 
-    def update(self, keys: Any, x: ArrayLike, rewards: ArrayLike) -> None:
+    @overload
+    def update(self, keys: Any, x: ArrayLike, rewards: ArrayLike) -> None: ...
+    @overload
+    def update(self, keys: Any, x: ArrayLike, rewards: ArrayLike, *, bad: str) -> list[int]: ...
+    def update(
+        self, keys: Any, x: ArrayLike, rewards: ArrayLike, *, bad: str | None = None
+    ) -> list[int] | None:
         """Learn that contexts x (B, d) were played for these keys and gave these rewards (B,),
-        now or long ago; a key that comes twice learns in order."""
+        now or long ago; a key that comes twice learns in order.
+
+        Wrong rows are named all together, and nothing is learnt. With `bad="skip"` the others are,
+        and the places of the wrong ones are returned.
+        """
         batch, d, problem = keys_of(keys), self.policy.problem.dim, self.policy.problem
         X = floats_of("x", x, (len(batch), d), "the row that was played for every key")
         r = floats_of("rewards", rewards, (len(batch),), "one for every key")
-        bad = problem.first_bad(X)
-        if bad >= 0:
-            self._blame(batch[bad], lambda: problem.check_contexts(X[bad : bad + 1]))
-        possible = problem.family.contains(r)
-        if not possible.all():
-            bad = int(np.argmin(possible))
-            self._blame(batch[bad], lambda: Bandit._complain_reward(self, r[bad]))  # type: ignore[arg-type]
+        if bad not in (None, "skip"):
+            raise ValueError(f"bad must be 'skip', or left out, got {validate.show(bad)}")
+        wrong = wrong_rows(problem, X, r)
+        if len(wrong) and bad is None:
+            raise blame(problem, batch, X, wrong, r)
+        if len(wrong):
+            left = np.delete(np.arange(len(batch)), wrong)
+            arrays = isinstance(batch, np.ndarray)
+            batch = batch[left] if arrays else [batch[b] for b in left.tolist()]  # type: ignore[assignment]
+            X, r = X[left], r[left]
+        self._learn(batch, X, r)
+        return None if bad is None else wrong.tolist()
+
+    def _learn(self, batch: Keys, X: Floats, r: Floats) -> None:
         done = 0
         with self._lock:
             for part in self._members.parts(len(batch)):
@@ -150,6 +184,22 @@ class Fleet:
                 except ValueError as error:  # a family of the caller's
                     raise self._short(error, done) from error.__cause__
                 done += len(which)
+
+    def forget(self, steps: float, keys: Any = None) -> None:
+        """Age the memories of these keys, or of all, by so many rounds without data; a key that
+        nobody has met has nothing to forget."""
+        steps = validate.nonnegative("steps", steps, "rounds that passed without data")
+        with self._lock:
+            batch = keys_of(list(self) if keys is None else keys)
+            batch = distinct(batch, np.ones(len(batch), dtype=bool))
+            for part in self._members.parts(len(batch)):
+                which = self._members.find(batch[part])
+                self._age(which[which > 0], steps)
+
+    def _age(self, which: Ints, steps: float) -> None:
+        table = self._members.table
+        rows = self.policy.rows(self.policy.forget(self.policy.from_rows(table.rows[which]), steps))
+        table.rows[which] = rows if self.dtype == "float64" else self.policy.narrow(rows)
 
     @staticmethod
     def _short(error: Exception, done: int) -> Exception:
@@ -170,14 +220,6 @@ class Fleet:
         if X.shape[1] == 0:
             raise ValueError(f"arms must have at least one row to choose from, got {X.shape}")
         return X
-
-    def _blame(self, key: Any, complain: Any) -> None:
-        """Say what is wrong with a row, and whose it is."""
-        try:
-            complain()
-        except ValueError as error:
-            key = key.item() if isinstance(key, np.integer) else key
-            raise ValueError(f"key {validate.show(key)}: {error}") from None
 
     def _noise(self, count: int) -> Floats | None:
         size = self.policy.noise_size
@@ -258,6 +300,13 @@ class Fleet:
     def __repr__(self) -> str:
         single = "" if self.dtype == "float64" else f", dtype={self.dtype!r}"
         return f"Fleet({self.policy!r}{single}, learners={len(self)})"
+
+
+def _slots(k: Any, X: Floats) -> int:
+    k = validate.count("k", k, "arms to choose")
+    if k > X.shape[1]:
+        raise ValueError(f"k must be at most the number of arms, {X.shape[1]}, got {k}")
+    return k
 
 
 def _fresh(policy: Any, dtype: Any) -> Any:

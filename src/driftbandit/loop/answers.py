@@ -27,6 +27,7 @@ def logged(asked: Request, made: Choice, settings: int) -> str:
             "default": asked.default,
             "choice": answer.choices[0] if alone else answer.choices,
             "p": answer.p[0] if alone else answer.p,
+            "mean": answer.means[0] if alone else answer.means,
             "role": answer.role,
             "version": made.features.version,
             "settings": settings,
@@ -43,8 +44,8 @@ def asked_for(data: dict[str, Any]) -> Request:
 def answered(data: dict[str, Any]) -> Answer:
     """What a decision answered, as it was logged."""
     alone = SLATE not in data
-    choices, p = data["choice"], data["p"]
-    return Answer([choices] if alone else choices, [p] if alone else p, data["role"])
+    choices, p, means = ([data[name]] if alone else data[name] for name in ("choice", "p", "mean"))
+    return Answer(choices, p, means, data["role"])
 
 
 class Placed(NamedTuple):
@@ -53,6 +54,7 @@ class Placed(NamedTuple):
     position: int | None
     choice: int | None
     p: list[float]
+    mean: float | None
     default: Any
 
 
@@ -61,7 +63,7 @@ def positions(data: dict[str, Any]) -> list[Placed]:
     request, answer = asked_for(data), answered(data)
     numbers = [None] if request.k is None else range(len(answer.choices))
     defaults = request.defaults if request.default is not None else [None] * len(answer.choices)
-    return [Placed(*each) for each in zip(numbers, answer.choices, answer.p, defaults)]
+    return [Placed(*each) for each in zip(numbers, *answer[:3], defaults)]
 
 
 def first(id: str, asked: Request, made: Choice) -> Decision | Slate:

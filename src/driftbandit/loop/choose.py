@@ -115,8 +115,10 @@ def choose(
             theta = view.bandit.theta.copy()
             if not request.names:
                 nothing = [None for _ in request.defaults]
-                answer = Answer([*nothing], [[] for _ in nothing], played)
+                answer = Answer([*nothing], [[] for _ in nothing], [*nothing], played)
                 return Choice(answer, version.features, view, X, theta)
             arms, p = decided(settings, request, played, asked, X, view)
-        answer = Answer(arms.tolist(), p.tolist(), played)
+        x = X[np.arange(len(arms)), arms]
+        means = np.atleast_1d(version.policy.problem.family.mu(x @ theta)).tolist()
+        answer = Answer(arms.tolist(), p.tolist(), means, played)
         return Choice(answer, version.features, view, X, theta)

@@ -96,11 +96,12 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What was chosen at every position: an index, None for a default that is no arm, and the
-    probabilities of all arms."""
+    """What was chosen at every position: an index, None for a default that is no arm, the
+    probabilities of all arms, and the mean reward that the learner expected, without a unit."""
 
     choices: list[int | None]
     p: list[list[float]]
+    means: list[float | None]
     role: str
 
 

@@ -39,6 +39,7 @@ class Desk:
         self.clerk = Clerk(ledger, book, self.teacher.hand, now, auto=not self._caller)
         self._stored = self.learner.lessons  # what the newest checkpoint knows
         self._open = True
+        log.info("loop %r is open after %d events", ledger.name, book.seq)
 
     def submit(self, ticket: Ticket) -> Ticket:
         """Store an event."""
@@ -75,6 +76,7 @@ class Desk:
             event = self.submit(Ticket("set", data=write(chosen.to_dict()))).event
             assert event is not None
             seq = event.seq
+            log.info("loop %r decides by %s from event %d on", self.ledger.name, chosen, seq)
             self.past.settings[seq] = chosen
         return seq, chosen
 
@@ -100,6 +102,7 @@ class Desk:
         data = write({"features": features.to_dict()})
         self.submit(Ticket("grow", data=data))
         self.teacher.settle()
+        log.info("loop %r has grown to %d coordinates", self.ledger.name, features.size)
 
     def erase(self, key: str, relearn: bool) -> int:
         """Runs between two groups of events, so that nothing comes in between."""
@@ -110,12 +113,14 @@ class Desk:
             counts.append(erase(self.clerk, self.teacher, past, key, relearn))
 
         self.clerk.submit(Ticket("", work=work))
+        log.info("loop %r has erased %d events", self.ledger.name, counts[0])
         return counts[0]
 
     def _store(self, mark: Mark) -> None:
         """Hand a checkpoint in; nobody waits for it."""
         data, state = checkpoint(self.learner, mark)
         self._stored = self.learner.lessons
+        log.info("loop %r has a checkpoint of %d lessons", self.ledger.name, self._stored)
         self.clerk.put(Ticket("checkpoint", data=data, state=state))
 
     def close(self) -> None:
@@ -130,6 +135,7 @@ class Desk:
                 self._leave()
         finally:
             self.ledger.close()
+            log.info("loop %r is closed after %d events", self.ledger.name, self.clerk.book.seq)
 
     def _leave(self) -> None:
         self.teacher.check()

@@ -100,6 +100,13 @@ class Ledger:
         found = self._events("WHERE loop = ? AND id = ? AND kind = 'decide'", id)
         return found[0] if found else None
 
+    def before(self, at: float) -> Event | None:
+        """The latest decision at this time or before it; reads all that came after."""
+        found = self._events(
+            "WHERE loop = ? AND kind = 'decide' AND at <= ? ORDER BY seq DESC LIMIT 1", at
+        )
+        return found[0] if found else None
+
     def about(self, key: str) -> list[int]:
         """All events of a key: its decisions, and what was said of them."""
         own = "SELECT id FROM event WHERE loop = ? AND key = ? AND kind = 'decide'"

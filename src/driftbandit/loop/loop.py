@@ -17,12 +17,14 @@ from driftbandit.loop.decision import Decision, Name, Slate
 from driftbandit.loop.declaration import Declaration, Settings, check_name
 from driftbandit.loop.desk import Desk
 from driftbandit.loop.events import LedgerError
+from driftbandit.loop.health import Health
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.opening import check_new, declared, settings
 from driftbandit.loop.request import new_id, request, text
 from driftbandit.loop.rules import Rule
 from driftbandit.loop.teacher import Lag
 from driftbandit.loop.tickets import Started, Ticket
+from driftbandit.loop.watch import health
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.reward import Reward
 
@@ -275,6 +277,11 @@ class Loop:
     def export(self, path: str | os.PathLike[str]) -> Path:
         """The same as a Parquet file."""
         return frames.export(self._ledger, self._desk.now, path)
+
+    def health(self, *, since: Any = None) -> Health:
+        """How the loop is doing, from its latest 10,000 events. `since`, a date, also asks which
+        terms have moved since then by more than they are uncertain."""
+        return health(self._desk, None if since is None else moment(since, 0.0))
 
     @property
     def declaration(self) -> Declaration:

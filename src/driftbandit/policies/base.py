@@ -192,12 +192,12 @@ class Policy(Recipe):
         parts = views(rows.astype(np.float64, copy=False), self.fields).items()
         return type(self.like)(**{k: v.astype(getattr(self.like, k).dtype) for k, v in parts})
 
-    def choose_rows(
-        self, rows: Floats, which: Ints, arms: Floats, noise: Floats | None = None
+    def best_rows(
+        self, rows: Floats, which: Ints, arms: Floats, k: int, noise: Floats | None = None
     ) -> Ints:
-        """`choose` for some of many rows, arms (B, N, d) or (1, N, d) for all."""
+        """`best` for some of many rows, arms (B, N, d) or (1, N, d) for all."""
         arms = np.broadcast_to(arms, (len(which), *arms.shape[1:]))
-        return self.choose(self.from_rows(rows[which]), arms, noise)
+        return self.best(self.from_rows(rows[which]), arms, k, noise)
 
     def update_rows(
         self, rows: Floats, which: Ints, x: Floats, r: Floats, noise: Floats | None = None

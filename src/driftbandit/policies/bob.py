@@ -167,7 +167,7 @@ class BOBDOMD(Policy):
         arms, table = self._arms(memory, arms), self._table(memory)
         out = np.empty(len(table), dtype=np.int64)
         for learner, which in self._teams(memory):
-            out[which] = learner.choose_rows(table, which, arms[which])
+            out[which] = learner.best_rows(table, which, arms[which], 1)[:, 0]
         return out
 
     def update(

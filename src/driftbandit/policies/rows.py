@@ -146,10 +146,10 @@ class RowPolicy(Policy):
         self.update_rows(rows, np.arange(len(rows)), x, r)
         return memory if rows is getattr(memory, "rows", None) else self.view(rows)
 
-    def choose_rows(
-        self, rows: Any, which: Ints, arms: Floats, noise: Floats | None = None
+    def best_rows(
+        self, rows: Any, which: Ints, arms: Floats, k: int, noise: Floats | None = None
     ) -> Ints:
-        return self._ranked(rows, which, arms, 1, noise)[:, 0]
+        return self._ranked(rows, which, arms, k, noise)
 
     def update_rows(
         self, rows: Any, which: Ints, x: Floats, r: Floats, noise: Floats | None = None
