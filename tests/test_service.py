@@ -45,7 +45,7 @@ def _no_wait_for_the_disk():
 @pytest.fixture(scope="module")
 def port(tmp_path_factory):
     path = tmp_path_factory.mktemp("service") / "shop.db"
-    with in_thread(path, limits=Limits(arms=5, batch=4, body=20_000, seconds=1.0)) as port:
+    with in_thread(path, limits=Limits(arms=5, batch=4, body=20_000)) as port:
         assert ask(port, "PUT", "/v1/loops/news", NEWS)[0] == 201
         yield port
 
@@ -124,7 +124,10 @@ def test_why_and_health_and_log(port, tmp_path):
         made = [client.decide({"age": age}, ARMS, key=f"k{age}") for age in (20, 50, 80)]
         client.reward(made[1].id, 0.5)
         client.cancel(made[2].id)
-        counts = client.health()["counts"]
+        health = client.health()
+        counts = health["counts"]
+        assert (health["report"]["decisions"], health["report"]["rewards"]) == (3, 1)
+        assert health["report"]["missing"] == 0.0
     assert (counts["decide"], counts["reward counted"], counts["cancel cancelled"]) == (3, 1, 1)
     why = ask(port, "GET", f"/v1/loops/tale/decisions/{made[0].id}/why")[1]
     assert why["arm"] == made[0].arm
@@ -208,19 +211,19 @@ def test_other_media_and_headers(port):
     assert "server" not in headers
 
 
-def test_slow_and_chunked_bodies_do_not_hold_others(port):
-    head = (
-        b"POST /v1/loops/news/decisions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-    )
-    with socket.create_connection(("127.0.0.1", port)) as slow:
-        slow.sendall(head + b"content-length: 100\r\n\r\n{")
-        assert ask(port, "GET", "/healthz")[0] == 200
-        assert b" 408 " in slow.recv(4096)
-    with socket.create_connection(("127.0.0.1", port)) as endless:
-        endless.sendall(head + b"transfer-encoding: chunked\r\n\r\n")
-        for _ in range(30):
-            endless.sendall(b"400\r\n" + b" " * 1024 + b"\r\n")
-        assert b" 413 " in endless.recv(4096)
+def test_slow_and_chunked_bodies_do_not_hold_others(tmp_path):
+    head = b"POST /v1/loops/news/decisions HTTP/1.1\r\nhost: x\r\n"
+    limits = Limits(body=20_000, seconds=0.5)
+    with in_thread(tmp_path / "shop.db", limits=limits) as port:
+        with socket.create_connection(("127.0.0.1", port)) as slow:
+            slow.sendall(head + b"content-length: 100\r\n\r\n{")
+            assert ask(port, "GET", "/healthz")[0] == 200
+            assert b" 408 " in slow.recv(4096)
+        with socket.create_connection(("127.0.0.1", port)) as endless:
+            endless.sendall(head + b"transfer-encoding: chunked\r\n\r\n")
+            for _ in range(30):
+                endless.sendall(b"400\r\n" + b" " * 1024 + b"\r\n")
+            assert b" 413 " in endless.recv(4096)
 
 
 def test_connections_without_a_request_are_closed(tmp_path, monkeypatch):

@@ -128,12 +128,13 @@ async def cancel(call: Call) -> Reply:
 
 
 def health(call: Call) -> Reply:
-    loop = call.loop
-    policy, lag = type(loop.declaration.policy).__name__, loop.lag
-    answer = m.Health(
-        call.path["name"], loop.settings.mode, policy, loop.counts, lag.lessons, lag.seconds
-    )
-    return Reply(200, answer)
+    """Counts of all of its life, and a report of the latest events; `since` asks what changed."""
+    loop, since = call.loop, _moment(call.query, "since")
+    with call.service.heavy:
+        report = loop.health(since=since).to_dict()
+    mode, policy = loop.settings.mode, type(loop.declaration.policy).__name__
+    found = m.Health(call.path["name"], mode, policy, loop.counts, *loop.lag, report)
+    return Reply(200, found)
 
 
 def why(call: Call) -> Reply:

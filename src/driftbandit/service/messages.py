@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 At = float | datetime | None  # seconds since the epoch, or a time with its zone
 Duration = float | str | None  # seconds, or text such as "30min"
@@ -129,7 +129,8 @@ class Health(Struct):
     policy: str
     counts: dict[str, int]
     waiting: int  # lessons that are not taught yet
-    behind: Annotated[float, Meta(description="seconds that the oldest of them has waited")]
+    behind: float  # seconds that the oldest of them has waited
+    report: dict[str, Any]  # of the latest events, as `Loop.health` has it
 
 
 class Why(Struct):

@@ -64,7 +64,7 @@ ROUTES = (
     ),
     Route(
         "GET", f"{NAME}/health", "read", do.health, "How a loop is doing",
-        answers=((200, m.Health),), problems=(404,),
+        answers=((200, m.Health),), query=("since",), problems=(404, 422),
     ),
     Route(
         "GET", f"{NAME}/log", "read", do.log, "Decisions and what became of them, by time",
