@@ -26,6 +26,7 @@ from benchmarks.speed import report
 from driftbandit import Client
 
 CONNECTIONS = 16
+CROWDS = (1, 2, 4, 8, 16, 32)  # connections of the figure
 ARMS = {f"arm {k}": arm for k, arm in enumerate(arms(20))}
 DECLARED = {
     "features": {k: v for k, v in FEATURES.to_dict().items() if k not in ("type", "base")},
@@ -37,10 +38,10 @@ Make = Callable[[int, bytes], bytes]  # the next request, from its number and th
 
 
 @contextmanager
-def served(folder: str) -> Iterator[tuple[int, float]]:
+def served(ledger: str) -> Iterator[tuple[int, float]]:
     """The port of a service, and the seconds until it answered."""
     begun = time.perf_counter()
-    command = [sys.executable, "-m", "driftbandit", "serve", f"{folder}/shop.db", "--port", "0"]
+    command = [sys.executable, "-m", "driftbandit", "serve", ledger, "--port", "0"]
     command += ["--open", "--rate", "1000000"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
@@ -138,12 +139,33 @@ def reward(count: int, answer: bytes) -> bytes:
     return request("PUT", path, b'{"value":1}')
 
 
-def figures(seconds: float):
+def figures(seconds: float, ledger: str | None, figure: Path | None):
     with tempfile.TemporaryDirectory(dir=".") as folder:
         yield "the disk's fsync: ms", 1e3 * fsync(Path(folder)), "", True
-        with served(folder) as (port, started):
+        with served(ledger or f"{folder}/shop.db") as (port, started):
             yield "start to listening: s", started, "<= 2", started <= 2
             yield from _figures(port, seconds)
+            if figure:
+                draw(figure, {n: load(port, both, seconds / 4, n) for n in CROWDS}, seconds / 4)
+
+
+def draw(path: Path, found: dict[int, np.ndarray], seconds: float) -> None:
+    """Time to an answer against requests a second, for more and more connections."""
+    import matplotlib.pyplot as plt
+
+    rates = [len(spent) / seconds for spent in found.values()]
+    _, axis = plt.subplots(figsize=(6, 3.6), layout="constrained")
+    for share, name in ((0.5, "half within"), (0.99, "99 % within")):
+        times = [1e3 * np.quantile(spent, share) for spent in found.values()]
+        axis.plot(rates, times, marker="o", label=name)
+    for rate, spent, n in zip(rates, found.values(), found):
+        height = 1e3 * np.quantile(spent, 0.99)
+        axis.annotate(str(n), (rate, height), (0, 6), textcoords="offset points", ha="center")
+    axis.axhline(30, color="grey", linewidth=0.8, linestyle=":")
+    axis.set(xlabel="requests a second", ylabel="ms", xlim=(0, None), ylim=(0, None))
+    axis.set_title("The service under load, by connections", loc="left")
+    axis.legend(frameon=False, loc="upper left")
+    plt.savefig(path)
 
 
 def _figures(port: int, seconds: float):
@@ -151,7 +173,7 @@ def _figures(port: int, seconds: float):
         client.declare(**DECLARED)
         load(port, both, 3.0)  # compile, and fill the window
         spent = load(port, both, seconds)
-        behind = client.health()["behind"]
+        behind = client.health()["behind"]  # asked at once: what waits now has waited so long
         rate = len(spent) / seconds
         what = f"{CONNECTIONS} connections, AutoDOMD, 20 arms, 8 raw columns, d={FEATURES.size}"
         yield f"{what}: requests a second", rate, ">= 1500", rate >= 1500
@@ -169,8 +191,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--csv", type=Path, help="also write the figures to this file")
+    parser.add_argument("--figure", type=Path, help="also draw time against rate")
+    parser.add_argument("--ledger", help="a new postgresql:// database instead of a file")
     args = parser.parse_args()
-    return report("The service under load", figures(args.seconds), args.csv)
+    found = figures(args.seconds, args.ledger, args.figure)
+    return report("The service under load", found, args.csv)
 
 
 if __name__ == "__main__":

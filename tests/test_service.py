@@ -143,6 +143,26 @@ def test_why_and_health_and_log(port, tmp_path):
     assert ask(port, "GET", f"/v1/loops/tale/log?since={rows[2]['at']!r}")[1].count(b"\n") == 1
 
 
+def test_slates(port):
+    with Client(f"http://127.0.0.1:{port}", "slates", timeout=30) as client:
+        client.declare(**NEWS)
+        made = client.decide({"age": 30}, ARMS, k=2, id="s", default=["b", "a"])
+        assert client.decide({"age": 30}, ARMS, k=2, id="s", default=["b", "a"]) == made
+        assert made.arm is None
+        assert sorted(place["arm"] for place in made.places) == ["a", "b"]
+        first, second = made.places
+        assert (first["probability"], second["probability"]) == (made.probability, 1.0)
+        assert client.reward("s", 1, position=1) == "counted"
+        assert client.cancel("s", position=0) == "cancelled"
+        with pytest.raises(ServiceError, match="pass position="):
+            client.reward("s", 1)
+        with pytest.raises(ServiceError, match="whole number"):
+            client.cancel("s", position="x")
+    with Client("http://127.0.0.1:1", "slates", timeout=0.1) as client:
+        away = client.decide({"age": 30}, ARMS, k=2, default=["b", "a"])
+        assert [place["arm"] for place in away.places] == ["b", "a"]
+
+
 def test_a_batch_decides_and_refuses_one_by_one(port):
     wrong = {"context": {"agee": 30}, "arms": ARMS}
     body = {"decisions": [DECISION | {"id": "b1"}, wrong, DECISION | {"id": "b1"}]}

@@ -46,8 +46,9 @@ def application(
 ) -> Starlette:
     """An ASGI application over the loops of a file; it opens them when it starts."""
     loops = Loops(os.fspath(path))
-    crowd = Crowd(loops)
-    service = Service(loops, crowd, limits or Limits(), Metrics(loops), threading.Semaphore(1))
+    limits = limits or Limits()
+    crowd = Crowd(loops, limits.seconds)
+    service = Service(loops, crowd, limits, Metrics(loops), threading.Semaphore(1))
     guard: Keys | OpenDoor = OpenDoor() if open_door else Keys(path)
     threads = ThreadPoolExecutor(THREADS, "driftbandit service")
     door = Door(service, guard, threads)

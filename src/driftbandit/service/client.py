@@ -38,13 +38,17 @@ class AwayError(ConnectionError):
 
 @dataclass(frozen=True)
 class Served:
-    """A decision. `role` is "fallback" where the service was away and the default is played."""
+    """A decision. `role` is "fallback" where the service was away and the default is played.
+
+    A slate has `places` in order, each with arm, probability and probabilities, and no `arm`.
+    """
 
     id: str
-    arm: str | int
+    arm: str | int | None
     probability: float
     probabilities: Mapping[str, float]
     role: str
+    places: Sequence[Mapping[str, Any]] = ()
 
 
 class Client:
@@ -75,19 +79,24 @@ class Client:
         *,
         id: str | None = None,
         key: str | None = None,
-        default: str | int | None = None,
+        default: Any = None,
+        k: int | None = None,
     ) -> Served:
-        """Choose among arms, as `Loop.decide` does. With a `default` it never fails for lack of a
-        service: the default is played, and the loop knows nothing of that decision."""
+        """Choose among arms, or k of them, as `Loop.decide` does. With a `default` it never fails
+        for lack of a service: the default is played, and the loop knows nothing of it."""
         own = new_id() if id is None else id
         asked = {"context": context, "arms": arms, "id": own, "key": key, "default": default}
+        asked |= {} if k is None else {"k": k}
         try:
             return Served(**self._call("POST", "/decisions", asked))
         except AwayError as error:
             if default is None:
                 raise
             log.warning("decision %s is the default: %s", own, error)
-            return Served(own, default, 1.0, {}, "fallback")
+            if k is None:
+                return Served(own, default, 1.0, {}, "fallback")
+            places = [{"arm": arm, "probability": 1.0, "probabilities": {}} for arm in default]
+            return Served(own, None, 1.0, {}, "fallback", places)
 
     def decide_many(self, asked: Sequence[Mapping[str, Any]]) -> list[Served | ServiceError]:
         """Many decisions in one request, each with `context`, `arms` and what else `decide` takes;
@@ -99,14 +108,16 @@ class Client:
             for each in found
         ]
 
-    def reward(self, id: str, value: float) -> str:
-        """Say what a decision gave; returns what became of it, as `Loop.reward` does."""
-        path = f"/decisions/{quote(id, '')}/reward"
-        return str(self._call("PUT", path, {"value": value})["outcome"])
+    def reward(self, id: str, value: float, *, position: int | None = None) -> str:
+        """Say what a decision gave, or a position of a slate; returns what became of it, as
+        `Loop.reward` does."""
+        path, said = f"/decisions/{quote(id, '')}/reward", {"value": value, "position": position}
+        return str(self._call("PUT", path, said)["outcome"])
 
-    def cancel(self, id: str) -> str:
-        """Say that a decision was never shown."""
-        return str(self._call("DELETE", f"/decisions/{quote(id, '')}")["outcome"])
+    def cancel(self, id: str, *, position: int | None = None) -> str:
+        """Say that a decision, or a position of a slate, was never shown."""
+        query = "" if position is None else f"?position={position}"
+        return str(self._call("DELETE", f"/decisions/{quote(id, '')}{query}")["outcome"])
 
     def declare(self, **declaration: Any) -> dict[str, Any]:
         """Make the loop, or check that it is what is declared here."""

@@ -30,8 +30,8 @@ class Waiting(NamedTuple):
 class Crowd:
     """Takes all requests that wait, and makes the calls of each loop together."""
 
-    def __init__(self, loops: Loops) -> None:
-        self._loops = loops
+    def __init__(self, loops: Loops, seconds: float) -> None:
+        self._loops, self._seconds = loops, seconds
         self._waiting: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=self._run, name="driftbandit crowd", daemon=True)
@@ -45,7 +45,7 @@ class Crowd:
         running = asyncio.get_running_loop()
         waiting = Waiting(name, calls, running, running.create_future())
         self._waiting.put(waiting)
-        return await waiting.answer
+        return await asyncio.wait_for(waiting.answer, self._seconds)
 
     def close(self) -> None:
         """Answer what waits, and stop."""

@@ -59,13 +59,13 @@ class Door:
             who = self._guard.check(request.headers.get("authorization"), route.role)
             self._buckets.take(who.name)
         body = await self._body(decoder, request) if decoder else None
-        call = Call(self._service, request.path_params, dict(request.query_params), body)
+        query = dict(request.query_params) if route.query else {}
+        call = Call(self._service, request.path_params, query, body)
         if route.role is None:
             return route.act(call)
         if inspect.iscoroutinefunction(route.act):
-            running = route.act(call)
-        else:
-            running = asyncio.get_running_loop().run_in_executor(self._threads, route.act, call)
+            return await route.act(call)
+        running = asyncio.get_running_loop().run_in_executor(self._threads, route.act, call)
         return await asyncio.wait_for(running, self._service.limits.seconds)
 
     async def _body(self, decoder: Any, request: Request) -> Any:

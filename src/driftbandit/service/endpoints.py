@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any, NamedTuple
 
 from driftbandit.durations import moment
-from driftbandit.loop.decision import Decision
+from driftbandit.loop.decision import Decision, Place, Slate
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.loop import Loop
 from driftbandit.service import messages as m
@@ -113,18 +113,33 @@ def asked(ask: m.Ask, limits: Limits) -> dict[str, Any]:
     return {name: getattr(ask, name) for name in ask.__struct_fields__}
 
 
-def made(decision: Decision) -> m.Made:
-    p = {str(name): p for name, p in decision.probabilities.items()}
-    return m.Made(decision.id, decision.arm, decision.probability, p, decision.role)
+def made(found: Decision | Slate) -> m.Made:
+    if isinstance(found, Slate):
+        places = [m.Place(each.arm, each.probability, _named(each)) for each in found.places]
+        return m.Made(found.id, None, found.probability, {}, found.role, places)
+    return m.Made(found.id, found.arm, found.probability, _named(found), found.role)
+
+
+def _named(found: Decision | Place) -> dict[str, float]:
+    return {str(name): p for name, p in found.probabilities.items()}
 
 
 async def reward(call: Call) -> Reply:
-    said = {"id": call.path["id"], "value": call.body.value, "at": call.body.at}
-    return Reply(200, m.Outcome(await call.say("reward", said)))
+    said = {name: getattr(call.body, name) for name in call.body.__struct_fields__}
+    return Reply(200, m.Outcome(await call.say("reward", {"id": call.path["id"], **said})))
 
 
 async def cancel(call: Call) -> Reply:
-    return Reply(200, m.Outcome(await call.say("cancel", {"id": call.path["id"]})))
+    said: dict[str, Any] = {"id": call.path["id"]}
+    if "position" in call.query:
+        said["position"] = _position(call.query["position"])
+    return Reply(200, m.Outcome(await call.say("cancel", said)))
+
+
+def _position(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9:
+        raise RefusedError(422, "position must be a whole number from 0")
+    return int(text)
 
 
 def health(call: Call) -> Reply:

@@ -37,14 +37,16 @@ class Changes(Struct, forbid_unknown_fields=True):
 
 
 class Ask(Struct, forbid_unknown_fields=True):
-    """A decision to make. With an id of one's own the call can be repeated."""
+    """A decision to make, or with `k` a slate, whose default is a list. With an id of one's own the
+    call can be repeated."""
 
     context: dict[str, Any]
     arms: dict[str, dict[str, Any]] | list[dict[str, Any]]
     id: str | None = None
     key: str | None = None
-    default: str | int | None = None
+    default: str | int | list[str | int] | None = None
     at: At = None
+    k: int | None = None
 
 
 class Batch(Struct, forbid_unknown_fields=True):
@@ -54,20 +56,30 @@ class Batch(Struct, forbid_unknown_fields=True):
 
 
 class Rewarded(Struct, forbid_unknown_fields=True):
-    """What a decision gave."""
+    """What a decision gave, or a position of a slate, from 0."""
 
     value: float
     at: At = None
+    position: int | None = None
 
 
-class Made(Struct):
-    """A decision."""
+class Place(Struct):
+    """A position of a slate: probabilities are given the arms before it."""
 
-    id: str
     arm: str | int
     probability: float
     probabilities: dict[str, float]
+
+
+class Made(Struct, omit_defaults=True):
+    """A decision. A slate has `places` in order, and no arm of its own."""
+
+    id: str
+    arm: str | int | None
+    probability: float
+    probabilities: dict[str, float]
     role: str
+    places: list[Place] = []
 
 
 class Difference(Struct):

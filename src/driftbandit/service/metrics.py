@@ -34,9 +34,16 @@ class Metrics:
             registry=self._registry,
         )
 
+        self._known: dict[tuple[str, str, int], tuple[Any, Any]] = {}  # finding them takes long
+
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        self._requests.labels(method, route, status).inc()
-        self._seconds.labels(method, route).observe(seconds)
+        labels = method, route, status
+        if labels not in self._known:
+            own = self._requests.labels(*labels), self._seconds.labels(method, route)
+            self._known[labels] = own
+        requests, times = self._known[labels]
+        requests.inc()
+        times.observe(seconds)
 
     def text(self) -> bytes:
         return generate_latest(self._registry)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from driftbandit.service.messages import Problem
+from driftbandit.service.messages import Declared, Problem
 from driftbandit.service.routes import ROUTES, Route
 
 EVERYWHERE = (400, 401, 403, 408, 413, 429, 503)  # whatever is asked, with a key
@@ -18,6 +18,7 @@ FILES = {
 }
 QUERY: dict[str, Any] = {
     "format": {"type": "string", "enum": ["jsonl", "parquet"], "default": "jsonl"},
+    "position": {"type": "integer", "minimum": 0, "description": "of a slate"},
     "since": {"type": "number", "description": "seconds since the epoch"},
     "until": {"type": "number", "description": "seconds since the epoch"},
 }
@@ -58,9 +59,8 @@ def _operation(route: Route) -> dict[str, Any]:
         for name in re.findall(r"{(\w+)", route.path)
     ] + [{"name": name, "in": "query", "schema": QUERY[name]} for name in route.query]
     if route.body:
-        kinds = ["application/json", *(["application/toml"] if route.method == "PUT" else [])]
-        toml = [] if route.act.__name__ != "declare" else kinds[1:]
-        made["requestBody"] = {"required": True, "content": _content(route.body, kinds[:1] + toml)}
+        kinds = ["application/json", *(["application/toml"] if route.body is Declared else [])]
+        made["requestBody"] = {"required": True, "content": _content(route.body, kinds)}
     made["responses"] = {str(status): _answer(kind) for status, kind in route.answers}
     refusals = (*EVERYWHERE, *route.problems) if route.role else (503,)
     made["responses"] |= {str(status): PROBLEM for status in sorted(refusals)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from http import HTTPStatus
 
@@ -30,6 +31,8 @@ def problem(error: Exception) -> Problem:
     if status == 500:
         log.error("a request failed", exc_info=error)
         detail = "the service has a fault: its log says more"
+    if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
+        detail = "the answer takes too long: ask again, with the same id"
     title = HTTPStatus(status).phrase
     return Problem(title, status, detail, getattr(error, "difference", []))
 
@@ -42,6 +45,7 @@ def _status(error: Exception) -> int:
         (ValueError, 422),
         (RecursionError, 400),
         (TimeoutError, 503),
+        (asyncio.TimeoutError, 503),  # the same from Python 3.11 on
         (ImportError, 501),
     )
     if isinstance(error, RefusedError):

@@ -60,7 +60,7 @@ ROUTES = (
     ),
     Route(
         "DELETE", ID, "decide", do.cancel, "Say that a decision was never shown",
-        answers=((200, m.Outcome),), problems=(404, 422),
+        answers=((200, m.Outcome),), query=("position",), problems=(404, 422),
     ),
     Route(
         "GET", f"{NAME}/health", "read", do.health, "How a loop is doing",
