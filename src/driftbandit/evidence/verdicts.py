@@ -110,7 +110,8 @@ def _rows(found: Evaluation) -> list[str]:
     if counts.skipped:
         what = "; ".join(f"{n:,} x {why}" for why, n in counts.skipped.most_common())
         out.append(f"Skipped: {what}.")
-    if {UNTAUGHT["open"], UNTAUGHT["missing"]} & set(counts.skipped):
+    biased = {UNTAUGHT["missing"]} | ({UNTAUGHT["open"]} if found.log.reward.wait == 0.0 else set())
+    if biased & set(counts.skipped):  # what is open in a window is only the end of the log
         out.append(
             "Values are those of decisions with a reward. If none means 0, or if some rewards take "
             "longer than others, that is a bias: declare Reward(..., wait=, missing=0)."
