@@ -49,11 +49,16 @@ def allowed():
 class Play(RuleBasedStateMachine):
     """A loop and its log: the naive reading of the log and the book agree at every step."""
 
-    @initialize(wait=st.sampled_from([0, 5, 20]), missing=st.sampled_from([0, 0.5, None]))
-    def begin(self, wait, missing):
+    @initialize(
+        wait=st.sampled_from([0, 5, 20]),
+        missing=st.sampled_from([0, 0.5, None]),
+        key=st.sampled_from([None, "user_id"]),
+    )
+    def begin(self, wait, missing, key):
         self.folder = tempfile.TemporaryDirectory()
         self.reward, self.grown, self.now = Reward(0, 1, wait=wait, missing=missing), 0, 0.0
-        self.open(features=FEATURES, reward=self.reward, policy=DOMD, floor=0.5, clock="events")
+        declared = {"features": FEATURES, "reward": self.reward, "policy": DOMD, "key": key}
+        self.open(floor=0.5, clock="events", **declared)
 
     def open(self, **declared):
         self.loop = Loop(f"{self.folder.name}/a.db", teaching="caller", **declared)
@@ -62,9 +67,10 @@ class Play(RuleBasedStateMachine):
     def decide(self, id, age, k, ahead):
         at = max(0.0, self.now + ahead)
         with allowed():
-            made = self.loop.decide({"age": age}, ARMS, k=k, id=id, at=at)
+            asked = {"k": k, "id": id, "key": f"user {age % 3}", "at": at}
+            made = self.loop.decide({"age": age}, ARMS, **asked)
             self.now = max(self.now, at)
-            assert self.loop.decide({"age": age}, ARMS, k=k, id=id, at=at) == made
+            assert self.loop.decide({"age": age}, ARMS, **asked) == made
 
     @rule(id=ids, value=st.sampled_from([0.0, 0.25, 1.0, 3.0]), position=positions, at=times)
     def say(self, id, value, position, at):

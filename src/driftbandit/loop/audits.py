@@ -11,7 +11,7 @@ from driftbandit.loop.answers import answered, asked_for
 from driftbandit.loop.choose import Asked, decided
 from driftbandit.loop.decision import Why
 from driftbandit.loop.events import Event, LedgerError
-from driftbandit.loop.learner import Learner, View
+from driftbandit.loop.learner import Learner
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.places import rows
 from driftbandit.loop.reasons import reasons
@@ -86,7 +86,7 @@ def _audited(past: Past, event: Event, learner: Learner) -> Audit:
     if (learner.seq, learner.lessons) != (seq, lessons):
         raise LedgerError(f"the log does not lead to decision {id!r}: restore it from a copy")
     features, settings = past.versions[data["version"]].features, past.settings[data["settings"]]
-    view = learner.aged(aged) if learner.timed else View(learner.bandit, seq, lessons, 0.0)
+    view = learner.seen(aged, event.key)
     asked = Asked(past.declaration.seed, id, event.key)
     X = rows(features, request)
     found = decided(settings, request, answer.role, asked, X, view, answer.choices)

@@ -20,16 +20,7 @@ from typing import Any, NamedTuple
 
 from driftbandit.loop.events import SILENT, Event, slate_size
 from driftbandit.loop.waiting import Held, Open, Place
-
-
-class Lesson(NamedTuple):
-    """A decision to be taught."""
-
-    event: int  # seq of what closed it
-    decision: int  # its own seq
-    at: float
-    value: float  # raw reward
-    position: int | None = None  # in a slate
+from driftbandit.loop.waiting import Lesson as Lesson
 
 
 class Outcome(NamedTuple):
@@ -84,7 +75,7 @@ class Book:
     def _decide(self, event: Event) -> Outcome:
         id, k = str(event.id), slate_size(event)
         values: dict[Place, float | None] = dict.fromkeys([None] if k is None else range(k))
-        found, held = Open(event.seq, event.at, k, values), self.held.pop(id, None)
+        found, held = Open(event.seq, event.at, event.key, k, values), self.held.pop(id, None)
         if held and (counts := held.come_true(found)):
             self.counts.update(counts)
             self._early[id] = held.first
@@ -110,7 +101,7 @@ class Book:
             return Outcome("late", [])
         if self.wait == 0.0:
             self._leave(id, found, place)
-            return Outcome("counted", [Lesson(event.seq, found.seq, found.at, value, place)])
+            return Outcome("counted", [found.lesson(event.seq, place, value)])
         word = "counted" if found.values[place] is None else "corrected"
         found.values[place] = value
         return Outcome(word, [])
@@ -170,11 +161,7 @@ class Book:
         if self.wait == 0.0:
             return []
         words = ((place, self.missing if value is None else value) for place, value in said)
-        return [
-            Lesson(event, found.seq, found.at, value, place)
-            for place, value in words
-            if value is not None
-        ]
+        return [found.lesson(event, place, value) for place, value in words if value is not None]
 
     def _grow(self, event: Event) -> Outcome:
         return Outcome("", [event])

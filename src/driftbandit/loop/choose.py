@@ -111,7 +111,7 @@ def choose(
         with learner.lock:
             if learner.version is not version:  # it has grown meanwhile
                 continue
-            view = learner.view(at)
+            view = learner.view(at, asked.key)
             theta = view.bandit.theta.copy()
             if not request.names:
                 nothing = [None for _ in request.defaults]

@@ -13,8 +13,10 @@ from driftbandit.durations import seconds
 from driftbandit.features import Features
 from driftbandit.loop import clock as clocks
 from driftbandit.loop.events import Event
+from driftbandit.loop.request import text
 from driftbandit.loop.rules import Floor, Rule
 from driftbandit.policies.auto import AutoDOMD
+from driftbandit.policies.domd import DOMD
 from driftbandit.policies.growth import grown_policy
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.recipe import Recipe
@@ -31,11 +33,12 @@ class Declaration(Recipe):
 
     features: Features
     reward: Reward
-    policy: Any = AutoDOMD  # a class, or a recipe for the features' problem
+    policy: Any = None  # a class, or a recipe for the features' problem
     half_life: Any = None
     keep: Any = None
     seed: int = 0
     clock: str = "wall"
+    key: str | None = None  # what each learner belongs to, if there is one for each
 
     def __post_init__(self) -> None:
         if not isinstance(self.features, Features):
@@ -44,6 +47,8 @@ class Declaration(Recipe):
             raise ValueError(f"reward must be Reward(...), got {validate.show(self.reward)}")
         if self.clock not in CLOCKS:
             raise ValueError(f"clock must be one of {CLOCKS}, got {validate.show(self.clock)}")
+        if self.key is not None:
+            text("key", self.key)
         self._set(
             policy=self._policy(),
             seed=validate.count("seed", self.seed, "of the loop's random choices", least=0),
@@ -60,6 +65,8 @@ class Declaration(Recipe):
     def _policy(self) -> RowPolicy:
         """The policy for rows of the features."""
         problem, policy = self.features.problem(self.reward), self.policy
+        if policy is None:
+            policy = AutoDOMD if self.key is None else DOMD
         if isinstance(policy, type) and issubclass(policy, RowPolicy):
             policy = policy(problem=problem)
         if not isinstance(policy, RowPolicy):
@@ -71,6 +78,10 @@ class Declaration(Recipe):
             raise ValueError(
                 f"the policy was made for {policy.problem}: make it with "
                 "problem=features.problem(reward)"
+            )
+        if self.key is not None and not isinstance(policy, DOMD):
+            raise ValueError(
+                "a learner for each key must be DOMD, which is small: leave policy out"
             )
         return policy
 

@@ -23,6 +23,7 @@ def erase(clerk: Clerk, teacher: Teacher, past: Past, key: str, relearn: bool) -
     teacher.forget()
     if relearn:
         _relearn(ledger, past, teacher.learner, frozenset(seqs), book.seq + 1)
+    teacher.learner.drop(key)
     _close(book, frozenset(seqs))
     event = Event(book.seq + 1, "erase", 0.0, data=write({"events": len(seqs), "relearn": relearn}))
     book.apply(event)

@@ -52,44 +52,55 @@ class Learner:
         """One lesson; x is the row of the chosen arm, None if no arm was chosen."""
         with self.lock:
             if x is not None:
-                steps = clock.steps(self._elapsed(lesson.at)) if self.timed else 1.0
-                if x.size < self.version.policy.problem.dim:
-                    x = self.version.features.pad(x)
-                self.bandit.update(x, self.reward.inside(lesson.value)[0], steps=steps)
+                self._learn(self.bandit, x, lesson, self.last)
                 self.last = lesson.at
             self.seq, self.lessons = lesson.event, self.lessons + 1
 
-    def _elapsed(self, at: float) -> float:
-        return max(0.0, at - self.last) if self.last > -math.inf else 0.0
+    def _learn(self, bandit: Bandit, x: Floats, lesson: Lesson, last: float) -> None:
+        """One lesson for a bandit that was taught at `last` before."""
+        steps = clock.steps(elapsed(lesson.at, last)) if self.timed else 1.0
+        if x.size < self.version.policy.problem.dim:
+            x = self.version.features.pad(x)
+        bandit.update(x, self.reward.inside(lesson.value)[0], steps=steps)
 
     def grow(self, event: Event) -> None:
         """More coordinates, which nothing is known of."""
         features = Recipe.from_dict(event.read()["features"])
         larger = self.version.grown(features, self.reward)
         with self.lock:
-            row = grown_rows(self.version.policy, larger.policy, self.row[None])[0]
-            self._put(larger, np.ascontiguousarray(row))
+            self._grow(larger)
             self.seq, self.lessons = event.seq, self.lessons + 1
 
-    def view(self, at: float) -> View:
-        """The learner as it is at this time; in time it ages, and an aged view serves for a
-        second."""
+    def _grow(self, larger: Version) -> None:
+        row = grown_rows(self.version.policy, larger.policy, self.row[None])[0]
+        self._put(larger, np.ascontiguousarray(row))
+
+    def view(self, at: float, key: str | None) -> View:
+        """The learner as it is at this time for this key, which only matters where each has its
+        own; in time it ages, and an aged view serves for a second."""
         if not self.timed:
-            return View(self.bandit, self.seq, self.lessons, 0.0)
+            return self.seen(0.0, key)
         if self._aged:
             made, then, view = self._aged
             if 0.0 <= at - then < FRESH and time.monotonic() - made < FRESH:
                 return view
-        view = self.aged(self._elapsed(at))
+        view = self.seen(elapsed(at, self.last), key)
         self._aged = time.monotonic(), at, view
         return view
 
-    def aged(self, elapsed: float) -> View:
-        """A copy that has aged by so many seconds."""
-        bandit = Bandit.from_row(self.version.policy, self.row.copy())
-        if elapsed > 0.0:
-            bandit.forget(clock.steps(elapsed))
-        return View(bandit, self.seq, self.lessons, elapsed)
+    def seen(self, aged: float, key: str | None) -> View:
+        """The learner for a key, or a copy that has aged by so many seconds."""
+        bandit = self._older(self.row, aged) if self.timed else self.bandit
+        return View(bandit, self.seq, self.lessons, aged)
+
+    def _older(self, row: Floats, seconds: float) -> Bandit:
+        bandit = Bandit.from_row(self.version.policy, row.copy())
+        if seconds > 0.0:
+            bandit.forget(clock.steps(seconds))
+        return bandit
+
+    def drop(self, key: str) -> None:
+        """What was learnt of one key alone goes; here nothing is."""
 
     def state(self) -> tuple[dict[str, Any], bytes]:
         """A checkpoint: what it is, and its numbers."""
@@ -122,6 +133,11 @@ class Learner:
         """A fingerprint of all it has learnt: equal only if every bit is."""
         with self.lock:
             return digest(self.row.astype("<f8").tobytes())
+
+
+def elapsed(at: float, last: float) -> float:
+    """Seconds since something was taught; 0 if nothing was."""
+    return max(0.0, at - last) if last > -math.inf else 0.0
 
 
 def digest(state: bytes) -> str:

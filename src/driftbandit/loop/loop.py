@@ -44,6 +44,7 @@ class Loop:
     | `holdout` | share of keys that always gets the default |
     | `half_life` | forget in time: "7d" for DOMD, "auto" for AutoDOMD; in rounds if None |
     | `keep` | how long events are kept, such as "90d"; for ever if None |
+    | `key` | such as "user_id": a learner for each, which begins like the population's |
     | `clock` | "wall", or "events": time is the largest `at` so far, for a past that is filled in |
     | `teaching` | "background", or "caller": a call returns when what is due is taught |
 
@@ -64,6 +65,7 @@ class Loop:
         holdout: float | None = None,
         half_life: Any = None,
         keep: Any = None,
+        key: str | None = None,
         seed: int | None = None,
         clock: str | None = None,
         teaching: str = "background",
@@ -156,6 +158,8 @@ class Loop:
         asked = request(context, arms, default, k)
         own = new_id() if id is None else text("id", id)
         who = Asked(self.seed, own, None if key is None else text("key", key))
+        if key is None and self.declaration.key is not None:
+            raise ValueError(f"each {self.declaration.key} has a learner of its own: pass key=")
         self._desk.catch_up()
         when, (seq, chosen) = moment(at, self._desk.clerk.clock), self._settings
         made = choose(self._desk.learner, chosen, asked, who, when)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from driftbandit.loop.book import Book
 from driftbandit.loop.declaration import Declaration, Settings, Version, versions
 from driftbandit.loop.events import Event, LedgerError, write
+from driftbandit.loop.keyed import learner_for
 from driftbandit.loop.learner import Learner, fingerprint
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.teacher import CHUNK, Teacher
@@ -53,7 +54,7 @@ def unfold(
     changes are read."""
     reward = past.declaration.reward
     book = Book(reward.wait, reward.missing, past.declaration.keep)
-    learner = Learner(past.declaration, next(iter(past.versions.values())))
+    learner = learner_for(past.declaration, next(iter(past.versions.values())))
     mark = None if start is None else _load(ledger, past, start, learner)
     return State(book, learner), _changes(ledger, book, mark, gone)
 

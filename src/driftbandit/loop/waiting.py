@@ -1,11 +1,23 @@
-"""What waits: open decisions, and words that came before theirs."""
+"""What waits: open decisions, and words that came before theirs; and what decisions teach."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import NamedTuple
 
 Place = int | None  # a position, or None in a decision that is no slate
+
+
+class Lesson(NamedTuple):
+    """A decision to be taught."""
+
+    event: int  # seq of what closed it
+    decision: int  # its own seq
+    at: float
+    value: float  # raw reward
+    position: int | None = None  # in a slate
+    key: str | None = None  # whose decision it was
 
 
 @dataclass(slots=True)
@@ -14,8 +26,13 @@ class Open:
 
     seq: int
     at: float
+    key: str | None
     k: int | None  # positions of a slate
     values: dict[Place, float | None]
+
+    def lesson(self, event: int, place: Place, value: float) -> Lesson:
+        """What is taught of a position; `event` closed it."""
+        return Lesson(event, self.seq, self.at, value, place, self.key)
 
 
 @dataclass(slots=True)
