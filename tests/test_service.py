@@ -1,5 +1,6 @@
 """The service over HTTP: the same answers as the loop, and refusals that name the remedy."""
 
+import inspect
 import json
 import os
 import re
@@ -23,6 +24,7 @@ from driftbandit.service import server as server_module
 from driftbandit.service.client import AwayError, ServiceError
 from driftbandit.service.keys import Keys
 from driftbandit.service.limits import Limits
+from driftbandit.service.messages import Declared
 from driftbandit.service.openapi import document
 from driftbandit.service.server import check_host
 from serving import ARMS, NEWS, Process, ask, free_port, in_thread, until_ready
@@ -141,6 +143,18 @@ def test_why_and_health_and_log(port, tmp_path):
     before = f"/v1/loops/tale/log?since={begun - 9}&until={begun - 5}"
     assert ask(port, "GET", before)[1] == b""
     assert ask(port, "GET", f"/v1/loops/tale/log?since={rows[2]['at']!r}")[1].count(b"\n") == 1
+
+
+def test_a_declaration_has_all_options_of_a_loop(port):
+    options = inspect.signature(Loop).parameters.keys() - {"path", "name", "teaching"}
+    assert set(Declared.__struct_fields__) == options
+    keyed = {k: v for k, v in NEWS.items() if k != "policy"} | {"key": "user"}
+    assert ask(port, "PUT", "/v1/loops/users", keyed)[0] == 201
+    assert ask(port, "PUT", "/v1/loops/users", keyed)[0] == 200
+    status, problem, _ = ask(port, "POST", "/v1/loops/users/decisions", DECISION)
+    assert (status, "pass key=" in problem["detail"]) == (422, True)
+    asked = DECISION | {"key": "ann"}
+    assert ask(port, "POST", "/v1/loops/users/decisions", asked)[0] == 200
 
 
 def test_slates(port):

@@ -23,6 +23,7 @@ class Declared(Struct, forbid_unknown_fields=True, omit_defaults=True):
     holdout: float | None = None
     half_life: Duration = None
     keep: Duration = None
+    key: str | None = None
     seed: int | None = None
     clock: str | None = None
 
