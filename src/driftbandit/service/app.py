@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -48,20 +47,19 @@ def application(
     loops = Loops(os.fspath(path))
     limits = limits or Limits()
     crowd = Crowd(loops, limits.seconds)
-    service = Service(loops, crowd, limits, Metrics(loops), threading.Semaphore(1))
+    service = Service(loops, crowd, limits, Metrics(loops))
     guard: Keys | OpenDoor = OpenDoor() if open_door else Keys(path)
-    threads = ThreadPoolExecutor(THREADS, "driftbandit service")
-    door = Door(service, guard, threads)
+    light, heavy = (ThreadPoolExecutor(n, "driftbandit service") for n in (THREADS, 1))
+    door = Door(service, guard, light, heavy)
 
     @asynccontextmanager
     async def life(_: Starlette) -> AsyncIterator[None]:
         running = asyncio.get_running_loop()
-        looking = asyncio.create_task(_look(loops, threads))  # /healthz answers meanwhile
+        looking = asyncio.create_task(_look(loops, light))  # /healthz answers meanwhile
         yield
         looking.cancel()
-        await running.run_in_executor(None, threads.shutdown)
-        await running.run_in_executor(None, crowd.close)
-        await running.run_in_executor(None, loops.close)
+        for stop in (light.shutdown, heavy.shutdown, crowd.close, loops.close):
+            await running.run_in_executor(None, stop)
         guard.close()
 
     paths = [Path(each.path, _handler(door, each), methods=[each.method]) for each in ROUTES]

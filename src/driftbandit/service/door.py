@@ -36,8 +36,8 @@ class Guard(Protocol):
 class Door:
     """Key, rate and size are checked before a body is read; errors become problem+json."""
 
-    def __init__(self, service: Service, guard: Guard, threads: Executor) -> None:
-        self._service, self._guard, self._threads = service, guard, threads
+    def __init__(self, service: Service, guard: Guard, light: Executor, heavy: Executor) -> None:
+        self._service, self._guard, self._light, self._heavy = service, guard, light, heavy
         self._buckets = Buckets(service.limits.rate)
 
     async def pass_through(self, route: Route, decoder: Any, request: Request) -> Response:
@@ -65,7 +65,8 @@ class Door:
             return route.act(call)
         if inspect.iscoroutinefunction(route.act):
             return await route.act(call)
-        running = asyncio.get_running_loop().run_in_executor(self._threads, route.act, call)
+        threads = self._heavy if route.heavy else self._light
+        running = asyncio.get_running_loop().run_in_executor(threads, route.act, call)
         return await asyncio.wait_for(running, self._service.limits.seconds)
 
     async def _body(self, decoder: Any, request: Request) -> Any:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
-import threading
-from collections.abc import Callable, Iterator
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from driftbandit.durations import moment
 from driftbandit.loop.decision import Decision, Place, Slate
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.loop import Loop
@@ -18,9 +14,6 @@ from driftbandit.service.loops import Loops
 from driftbandit.service.metrics import Metrics
 from driftbandit.service.problems import RefusedError, problem
 
-CHUNK = 1 << 16  # bytes of a file at once
-FORMATS = {"jsonl": "application/jsonl", "parquet": "application/vnd.apache.parquet"}
-
 
 class Service(NamedTuple):
     """What all endpoints share."""
@@ -29,7 +22,6 @@ class Service(NamedTuple):
     crowd: Crowd
     limits: Limits
     metrics: Metrics
-    heavy: threading.Semaphore  # what reads a whole log comes one after the other
 
 
 class Call(NamedTuple):
@@ -140,66 +132,6 @@ def _position(text: str) -> int:
     if not text.isdecimal() or len(text) > 9:
         raise RefusedError(422, "position must be a whole number from 0")
     return int(text)
-
-
-def health(call: Call) -> Reply:
-    """Counts of all of its life, and a report of the latest events; `since` asks what changed."""
-    loop, since = call.loop, _moment(call.query, "since")
-    with call.service.heavy:
-        report = loop.health(since=since).to_dict()
-    mode, policy = loop.settings.mode, type(loop.declaration.policy).__name__
-    found = m.Health(call.path["name"], mode, policy, loop.counts, *loop.lag, report)
-    return Reply(200, found)
-
-
-def why(call: Call) -> Reply:
-    """From the log alone: the learner is taught up to where it was, and decides again."""
-    loop = call.loop
-    with call.service.heavy:
-        try:
-            found = loop.audit(call.path["id"])
-        except ValueError as error:
-            raise (
-                error if type(error) is not ValueError else RefusedError(404, str(error))
-            ) from None
-    reasons: tuple[Any, ...] = found.why or (None, None, None, {})
-    return Reply(200, m.Why(found.id, found.logged, found.computed, found.agrees, *reasons))
-
-
-def log(call: Call) -> Reply:
-    """Decisions from `since` to before `until`, in seconds since the epoch."""
-    kind = call.query.get("format", "jsonl")
-    if kind not in FORMATS:
-        raise RefusedError(422, f"format must be one of {', '.join(FORMATS)}, got {kind!r}")
-    since, until = (_moment(call.query, name) for name in ("since", "until"))
-    with call.service.heavy:
-        frame = call.loop.log()
-        at = frame["at"]
-        keep = (at >= since if since is not None else at == at) & (
-            at < until if until is not None else at == at
-        )
-        file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (it is read after this returns)
-        write: Callable[[Any], Any] = getattr(
-            frame.filter(keep), "write_ndjson" if kind == "jsonl" else "write_parquet"
-        )
-        write(file)
-    return Reply(200, _chunks(file), FORMATS[kind])
-
-
-def _moment(query: dict[str, str], name: str) -> float | None:
-    if name not in query:
-        return None
-    try:
-        return moment(float(query[name]), 0.0)
-    except ValueError:
-        raise RefusedError(422, f"{name} must be seconds since the epoch") from None
-
-
-def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    with file:
-        file.seek(0)
-        while chunk := file.read(CHUNK):
-            yield chunk
 
 
 def alive(call: Call) -> Reply:

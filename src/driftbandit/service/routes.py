@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from driftbandit.service import endpoints as do
 from driftbandit.service import messages as m
+from driftbandit.service import reports
 
 NAME, ID = "/v1/loops/{name}", "/v1/loops/{name}/decisions/{id:path}"
 
@@ -26,6 +27,7 @@ class Route(NamedTuple):
     answers: tuple[tuple[int, Any], ...] = ()
     query: tuple[str, ...] = ()
     problems: tuple[int, ...] = ()
+    heavy: bool = False  # reads much of the log: one after the other, in a thread of its own
 
 
 ROUTES = (
@@ -55,20 +57,21 @@ ROUTES = (
         m.Rewarded, ((200, m.Outcome),), problems=(404, 415, 422),
     ),
     Route(
-        "GET", f"{ID}/why", "read", do.why, "Why an arm was chosen, from the log alone",
-        answers=((200, m.Why),), problems=(404, 422),
+        "GET", f"{ID}/why", "read", reports.why, "Why an arm was chosen, from the log alone",
+        answers=((200, m.Why),), problems=(404, 422), heavy=True,
     ),
     Route(
         "DELETE", ID, "decide", do.cancel, "Say that a decision was never shown",
         answers=((200, m.Outcome),), query=("position",), problems=(404, 422),
     ),
     Route(
-        "GET", f"{NAME}/health", "read", do.health, "How a loop is doing",
-        answers=((200, m.Health),), query=("since",), problems=(404, 422),
+        "GET", f"{NAME}/health", "read", reports.health, "How a loop is doing",
+        answers=((200, m.Health),), query=("since",), problems=(404, 422), heavy=True,
     ),
     Route(
-        "GET", f"{NAME}/log", "read", do.log, "Decisions and what became of them, by time",
+        "GET", f"{NAME}/log", "read", reports.log, "Decisions and what became of them, by time",
         answers=((200, "file"),), query=("format", "since", "until"), problems=(404, 422, 501),
+        heavy=True,
     ),
     Route("GET", "/healthz", None, do.alive, "Whether it runs", answers=((200, m.Status),)),
     Route(
