@@ -222,6 +222,9 @@ BAD = [
     ("GET", "/v1/loops/news/log?since=now", None, 422, "seconds"),
     ("GET", "/v1/loops/news/decisions/none/why", None, 404, "no decision"),
     ("GET", "/v2/loops", None, 404, "openapi"),
+    ("GET", "/v1/loops/%FF", None, 400, "UTF-8"),
+    ("DELETE", "/v1/loops/news/decisions/x/reward", None, 405, ""),
+    ("DELETE", "/v1/loops/news/decisions/x/why", None, 405, ""),
     ("DELETE", "/v1/loops/news", None, 405, ""),
     ("POST", ASK, b" " * 30_000, 413, "20000 bytes"),
 ]  # fmt: skip
@@ -388,7 +391,7 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path):
                       NEWS | {"keep": "1s"}, NEWS | {"floor": 2}):  # fmt: skip
             assert ask(port, "PUT", "/v1/loops/bad", wrong)[0] == 422
         assert ask(port, "GET", "/v1/loops")[1] == {"loops": []}
-        assert ask(port, "DELETE", "/v1/loops/bad")[2]["allow"] == "PUT"
+        assert ask(port, "DELETE", "/v1/loops/bad")[2]["allow"] == "GET, PATCH, PUT"
     base = sqlite3.connect(path)
     assert base.execute("SELECT count(*) FROM loop").fetchone() == (0,)
     base.close()

@@ -14,9 +14,12 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as Path
+from starlette.routing import compile_path
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from driftbandit import __version__
 from driftbandit.service.crowd import Crowd
@@ -64,7 +67,24 @@ def application(
 
     paths = [Path(each.path, _handler(door, each), methods=[each.method]) for each in ROUTES]
     paths.append(Path("/openapi.json", _document()))
-    return Starlette(routes=paths, lifespan=life, exception_handlers={HTTPException: _unknown})
+    return Starlette(
+        routes=paths,
+        lifespan=life,
+        middleware=[Middleware(AsSent)],
+        exception_handlers={HTTPException: _unknown},
+    )
+
+
+class AsSent:
+    """Routes are found by the path as it was sent, where an encoded / separates nothing."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
+        await self._app(scope, receive, send)
 
 
 async def _look(loops: Loops, threads: ThreadPoolExecutor) -> None:
@@ -101,10 +121,15 @@ def _document() -> Handler:
     return answer
 
 
-async def _unknown(_: Request, error: Exception) -> Response:
+PATHS = [(compile_path(route.path)[0], route.method) for route in ROUTES]
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
     """Paths and methods that are not in the table."""
     assert isinstance(error, HTTPException)
     detail = "there is nothing here: /openapi.json lists what there is"
     answer = refused(RefusedError(error.status_code, detail))
-    answer.headers.update(error.headers or {})  # 405 says what is allowed
+    if error.status_code == 405:
+        found = {method for pattern, method in PATHS if pattern.match(request.scope["path"])}
+        answer.headers["allow"] = ", ".join(sorted(found or {"GET"}))
     return answer

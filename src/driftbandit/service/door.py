@@ -7,6 +7,7 @@ import inspect
 import time
 from concurrent.futures import Executor
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -60,7 +61,8 @@ class Door:
             self._buckets.take(who.name)
         body = await self._body(decoder, request) if decoder else None
         query = dict(request.query_params) if route.query else {}
-        call = Call(self._service, request.path_params, query, body)
+        path = {name: _decoded(part) for name, part in request.path_params.items()}
+        call = Call(self._service, path, query, body)
         if route.role is None:
             return route.act(call)
         if inspect.iscoroutinefunction(route.act):
@@ -89,6 +91,15 @@ class Door:
                 raise RefusedError(413, f"a body has at most {most} bytes: send less")
             parts.append(part)
         return b"".join(parts)
+
+
+def _decoded(part: str) -> str:
+    """A part of a path, such as an id: routes are found before it is decoded, so a / that is
+    percent-encoded belongs to it."""
+    try:
+        return unquote(part, errors="strict")
+    except UnicodeDecodeError:
+        raise RefusedError(400, "names in a path must be UTF-8, percent-encoded") from None
 
 
 def _response(reply: Reply) -> Response:

@@ -12,7 +12,7 @@ from driftbandit.service import endpoints as do
 from driftbandit.service import messages as m
 from driftbandit.service import reports
 
-NAME, ID = "/v1/loops/{name}", "/v1/loops/{name}/decisions/{id:path}"
+NAME, ID = "/v1/loops/{name}", "/v1/loops/{name}/decisions/{id}"
 
 
 class Route(NamedTuple):
