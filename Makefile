@@ -36,7 +36,8 @@ bench-features: $(VENV)/.test   ## raw values to contexts
 	$(BIN)/python -m benchmarks.features
 
 bench-loop: $(VENV)/.test     ## decisions a second, each stored on the disk
-	$(BIN)/python -m benchmarks.loop
+	$(BIN)/python -m benchmarks.loop --csv docs/results/loop.csv; found=$$?; \
+	  $(BIN)/python -m benchmarks.readme && exit $$found
 
 bench-service: $(VENV)/.test  ## the service under load, on loopback
 	$(BIN)/python -m benchmarks.service

@@ -29,7 +29,7 @@ MISSING = "(not stored yet)"  # what a table or a sentence says until its study 
 MESSAGE = ("AutoDOMD", "DOMD-GLB", "SCB-WeightUCB", "SW-GLUCB", "MASTER + GLM-UCB")
 PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
 PAGES += ("docs/leaderboard.md", "docs/theory.md", "docs/bob.md", "docs/streams.md")
-PAGES += ("docs/rewards.md",)
+PAGES += ("docs/rewards.md", "docs/loop.md")
 
 
 def collect(results: Path) -> None:
@@ -258,6 +258,7 @@ TABLES = {
     "bench": lambda: figures("bench"),
     "fleet": lambda: figures("fleet"),
     "trials": lambda: figures("trials"),
+    "loop": lambda: figures("loop"),
     "roads": lambda: figures("roads"),
     "peers": peers,
     "costs": peer_costs,

@@ -1,9 +1,10 @@
 """Rewards as applications have them, next to the same learner with ideal treatment.
 
-`make bench-trials` plays every trial on several seeds. "declared" is what a user gets who declares
-the reward and nothing else: raw values in, late ones awaited. "ideal" is the same learner for
-whoever knows better: rewards at once, in a scale and a family chosen by hand. "as it comes" is what
-people write without a loop. Exit status 1 if a declared reward earns less than 95 % of the ideal.
+`make bench-trials` plays every trial on several seeds. "declared" is what a user gets from a `Loop`
+who declares the reward and nothing else: raw values in, late ones awaited. "ideal" is the same
+learner for whoever knows better: rewards at once, in a scale and a family chosen by hand. "as it
+comes" is what people write without a loop. Exit status 1 if a declared reward earns less than 95 %
+of the ideal.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from driftbandit import (
     Family,
     Features,
     Gaussian,
+    Loop,
     Number,
     Reward,
 )
@@ -51,31 +53,61 @@ class Trial(NamedTuple):
     rounds: int
 
 
+class Declared:
+    """What a user has: a loop with this declaration, and rewards when they come."""
+
+    def __init__(self, trial: Trial, _: str) -> None:
+        declared = {"features": trial.features, "reward": trial.reward}
+        self.trial, self.queue = trial, []
+        self.loop = Loop(":memory:", clock="events", teaching="caller", **declared)
+
+    def choose(self, context: dict[str, Any], now: float) -> int:
+        while self.queue and self.queue[0][0] <= now:
+            when, id, raw = heapq.heappop(self.queue)
+            self.loop.reward(id, raw, at=when)
+        self.id = f"{now}"
+        return int(self.loop.decide(context, self.trial.arms, id=self.id, at=now).arm)
+
+    def told(self, raw: float, now: float) -> None:
+        if raw != self.trial.reward.missing:
+            heapq.heappush(self.queue, (now + self.trial.comes, self.id, raw))
+
+
+class ByHand:
+    """A bandit that is told at once and in a scale of its own, or of everything as it comes."""
+
+    def __init__(self, trial: Trial, treatment: str) -> None:
+        self.trial, self.ideal, self.queue = trial, treatment == "ideal", []
+        family = trial.family if self.ideal else trial.reward.family
+        self.bandit = Bandit(AutoDOMD(problem=trial.features.problem(family)))
+
+    def choose(self, context: dict[str, Any], now: float) -> int:
+        while self.queue and self.queue[0][0] <= now:
+            self.bandit.update(*heapq.heappop(self.queue)[2:])
+        X = self.trial.features.encode(context, self.trial.arms)
+        arm = self.bandit.choose(X)
+        self.x = X[arm]
+        return arm
+
+    def told(self, raw: float, now: float) -> None:
+        reward = self.trial.reward
+        value = self.trial.by_hand(raw) if self.ideal else reward.inside(raw)[0]
+        late = reward.wait if raw == reward.missing else self.trial.comes
+        heapq.heappush(self.queue, (now if self.ideal else now + late, now, self.x, value))
+
+
 def earned(trial: Trial, seed: int, treatment: str) -> tuple[float, float, float]:
     """Mean of what was chosen, of uniform choices and of the best arms, per round."""
-    rng, total, queue = np.random.default_rng(seed), np.zeros(3), []
-    family = trial.family if treatment == "ideal" else trial.reward.family
-    bandit = Bandit(AutoDOMD(problem=trial.features.problem(family)))
+    rng, total = np.random.default_rng(seed), np.zeros(3)
+    player = (Declared if treatment == "declared" else ByHand)(trial, treatment)
     better = np.min if trial.reward.goal == "min" else np.max
-    for t in range(trial.rounds):
-        while queue and queue[0][0] <= t * trial.pace:
-            bandit.update(*heapq.heappop(queue)[2:])
+    for now in trial.pace * np.arange(float(trial.rounds)):
         context = trial.context(rng)
-        means, X = trial.means(context), trial.features.encode(context, trial.arms)
-        arm = bandit.choose(X)
-        raw = trial.draw(means[arm], trial.arms[arm], rng)
-        value = trial.by_hand(raw) if treatment == "ideal" else trial.reward.inside(raw)[0]
-        heapq.heappush(queue, (t * trial.pace + known(trial, raw, treatment), t, X[arm], value))
+        means = trial.means(context)
+        arm = player.choose(context, float(now))
+        player.told(trial.draw(means[arm], trial.arms[arm], rng), float(now))
         total += means[arm], means.mean(), better(means)
     return tuple((total / trial.rounds).tolist())
-
-
-def known(trial: Trial, raw: float, treatment: str) -> float:
-    """Seconds until a learner is told: at once, when the window closes, or when it is known."""
-    if treatment == "ideal":
-        return 0.0
-    late = raw != trial.reward.missing and treatment == "as it comes"
-    return trial.comes if late else trial.reward.wait
 
 
 def logistic(z: Any) -> Any:

@@ -524,6 +524,25 @@ def test_a_loop_that_cannot_store_stops(tmp_path, monkeypatch):
         assert loop.reward(made.id, 1) == "counted"
 
 
+def test_an_interrupted_loop_stops_and_goes_on_when_opened_again(tmp_path, monkeypatch):
+    loop = opened(tmp_path)
+    made = loop.decide({}, ARMS, at=0.0)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop._ledger, "append", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        loop.reward(made.id, 1)
+    with pytest.raises(LedgerError, match="stopped"):
+        loop.reward(made.id, 1)
+    loop.close()
+    with again(tmp_path) as loop:
+        assert loop.counts.get("reward counted") is None
+        assert loop.reward(made.id, 1) == "counted"
+        check(loop)
+
+
 def test_declared_once(tmp_path):
     with opened(tmp_path, keep="1d", seed=4):
         pass
@@ -634,3 +653,15 @@ def test_with_the_clock_of_events_somebody_says_when(tmp_path):
         loop.decide({}, ARMS, at=5.0)
         loop.decide({}, ARMS)
         assert loop.log()["at"].to_list() == [5.0, 5.0]
+
+
+def test_checkpoints_come_also_where_every_process_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr(clerk, "EVERY", 50)
+    for k in range(4):
+        loop = opened(tmp_path)
+        play(loop, 40, seed=k, start=10_000.0 * k)
+        loop._desk.clerk.close()  # as good as killed: nothing is stored on the way out
+        loop._ledger.close()
+    with again(tmp_path) as loop:
+        assert len(loop._ledger.checkpoints()) >= 2
+        check(loop)

@@ -15,8 +15,9 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
+from collections.abc import Callable
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from driftbandit.loop.events import SILENT, Event, slate_size
 from driftbandit.loop.waiting import Held, Open, Place
@@ -40,6 +41,13 @@ class Book:
         self.held: dict[str, Held] = {}
         self.counts: Counter[str] = Counter()
         self._early: dict[str, int] = {}  # open decisions whose reward came first, and its seq
+        self._acts: dict[str, Callable[[Event], Outcome]] = {
+            "decide": self._decide,
+            "reward": self._reward,
+            "cancel": self._cancel,
+            "advance": self._advance,
+            "grow": self._grow,
+        }
         self._due: list[tuple[float, int, str]] = []  # a heap; what is gone stays until its turn
 
     @property
@@ -63,13 +71,13 @@ class Book:
 
     def apply(self, event: Event) -> Outcome:
         """Go on by one event."""
-        act: Any = getattr(self, f"_{event.kind}", None)
-        word, changes = act(event) if act else ("", [])
+        act = self._acts.get(event.kind)
+        word, changes = act(event) if act else Outcome("", [])
         self.seq = event.seq
         if event.kind not in SILENT:
             self.latest = max(self.latest, event.at)
         if event.kind != "checkpoint":  # a cache is no fact
-            self.counts[f"{event.kind} {word}".strip()] += 1
+            self.counts[f"{event.kind} {word}" if word else event.kind] += 1
         return Outcome(word, changes)
 
     def _decide(self, event: Event) -> Outcome:

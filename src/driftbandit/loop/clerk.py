@@ -1,4 +1,4 @@
-"""The clerk: the one thread that puts events in order.
+"""The clerk puts events in order, in a thread of its own or in that of the caller.
 
 Callers hand in tickets and wait. The clerk gives them the next `seq`, enters them into the book,
 stores all that have come meanwhile in one transaction, and then lets their callers go on. So an
@@ -29,7 +29,8 @@ EVERY = 10_000  # lessons from one checkpoint to the next
 
 
 class Clerk:
-    """`now` is the clock; without one, events are. With `auto` windows close by themselves."""
+    """`now` is the clock; without one, events are. With `auto` it has a thread of its own, and
+    windows close by themselves."""
 
     def __init__(
         self,
@@ -38,17 +39,20 @@ class Clerk:
         hand: Callable[[list[Change]], None],
         now: Callable[[], float] | None,
         auto: bool,
+        lessons: int = 0,
     ) -> None:
         self.ledger, self.book, self._hand, self._now, self._auto = ledger, book, hand, now, auto
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self._tickets: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
         self.process, self._closed, self._advanced = os.getpid(), False, 0.0
         self._expected, self._linger = 1, 0.0  # callers who may come at once; how long to wait
-        self._lessons = 0  # since the latest mark
+        self._lessons = lessons  # since the latest mark, also of processes that were killed
         self._stale = ledger.start > 1  # whether there is something to delete, a little at a time
         self._decided: dict[str, Event] = {}  # of this group
+        self._turn = threading.Lock()  # where callers do the work themselves
         self._thread = threading.Thread(target=self._run, name="driftbandit clerk", daemon=True)
-        self._thread.start()
+        if auto:
+            self._thread.start()
 
     @property
     def clock(self) -> float:
@@ -73,6 +77,8 @@ class Clerk:
         for ticket in tickets:
             ticket.gate.acquire()
             self._tickets.put(ticket)
+        if not self._auto:
+            self._work()
         for ticket in tickets:
             while not ticket.gate.acquire(timeout=1.0):
                 if not self._thread.is_alive():
@@ -98,20 +104,32 @@ class Clerk:
     def close(self) -> None:
         """Store what has been handed in, and stop."""
         self._closed = True
-        if os.getpid() == self.process:
+        if os.getpid() == self.process and self._auto:
             self._tickets.put(None)
             self._thread.join()
+        elif os.getpid() == self.process:
+            self._work()
 
     def _run(self) -> None:
-        while True:
+        ended = False
+        while not ended:
             group, ended = self._take()
-            try:
-                self._store(group)
-            except Exception as error:
-                self.error = error
-                self._refuse(group)
-            if ended:
-                return
+            self._try(group)
+
+    def _work(self) -> None:
+        """Do in the caller's thread what waits to be done, and what comes of it."""
+        with self._turn:
+            while not self._tickets.empty():
+                self._try(self._take()[0])
+
+    def _try(self, group: list[Ticket]) -> None:
+        try:
+            self._store(group)
+        except BaseException as error:  # Ctrl-C, too: the book is ahead of the ledger
+            self.error = error
+            self._refuse(group)
+            if not isinstance(error, Exception):
+                raise
 
     def _take(self) -> tuple[list[Ticket], bool]:
         """All tickets that wait, and an advance of its own if it is time."""
@@ -170,7 +188,8 @@ class Clerk:
         """Nothing of this group is stored, and nothing will be: the book is ahead of it."""
         for ticket in group:
             if ticket.gate.locked():
-                ticket.error = self.error
+                told = self.error if isinstance(self.error, Exception) else None
+                ticket.error = told or LedgerError("this loop was interrupted: open it again")
                 ticket.done()
 
     def _enter(self, ticket: Ticket) -> list[Change]:

@@ -30,6 +30,7 @@ from driftbandit import validate
 
 FOREVER = ("declare", "set", "grow")  # kept when older events are dropped
 SLATE = "k"
+MARK = f'{{"{SLATE}":'  # the first letters of a slate's data
 SILENT = (*FOREVER, "checkpoint", "erase")  # their `at` says nothing of the world's time
 
 _compact = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
@@ -63,7 +64,7 @@ class Event(NamedTuple):
 def slate_size(event: Event) -> int | None:
     """Positions of a decision that is a slate. That shows in the first letters, so that books need
     not read what was decided."""
-    return int(event.read()[SLATE]) if event.data.startswith(f'{{"{SLATE}":') else None
+    return int(event.read()[SLATE]) if event.data.startswith(MARK) else None
 
 
 def write(data: Mapping[str, Any]) -> str:

@@ -10,14 +10,14 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from driftbandit.loop.events import FOREVER, SLATE, Event, LedgerError
+from driftbandit.loop.events import FOREVER, MARK, Event, LedgerError
 from driftbandit.loop.stores import Lock, connect
 
 MOST = 100  # rows in one statement
 CHUNK = 2000  # events read at once
 SWEEP = 200  # events deleted at once
 COLUMNS = "seq, kind, at, id, key, data"
-PLAIN = f"kind = 'decide' AND substr(data, 1, {len(SLATE) + 4}) <> '{{\"{SLATE}\":'"
+PLAIN = f"kind = 'decide' AND substr(data, 1, {len(MARK)}) <> '{MARK}'"
 LIGHT = f"seq, kind, at, id, key, CASE WHEN {PLAIN} THEN '{{}}' ELSE data END"
 LASTING = ",".join(f"'{kind}'" for kind in FOREVER)
 
