@@ -5,7 +5,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-lab bench-peers bench-streams bench-suite bench-explain \
-  bench-rare bench-lockin bench-guard bench-proof mutants torture docs dist clean
+  bench-rare bench-lockin bench-guard bench-proof mutants torture docs docs-site dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -105,7 +105,11 @@ docs: $(VENV)/.test       ## run what the documents quote and put the numbers in
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.roads --csv docs/results/roads.csv
 	$(BIN)/python -m benchmarks.runtime --csv docs/results/runtime.csv
 	$(BIN)/python -m benchmarks.proof
+	$(BIN)/python -m benchmarks.examples
 	$(BIN)/python -m benchmarks.readme results
+
+docs-site: $(VENV)/.test  ## the documentation as a site, offline; open build/site/index.html
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/site
 
 dist: $(VENV)/.test
 	$(BIN)/python -m build

@@ -1,8 +1,8 @@
 """Put stored results into the documents: `make docs`.
 
 With the folder of all results as argument it first collects what the documents quote into
-docs/results; without it, it only fills the tables that `<!-- table: name -->` announces and the
-numbers in sentences that `<!-- say: name -->` does.
+docs/results; without it, it only fills the tables that `<!-- table: name -->` announces, the
+numbers in sentences that `<!-- say: name -->` does, and the code and output of examples.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import claims, explain, lockin, rare, streams_figure, worlds
+from benchmarks import claims, commands, examples, explain, lockin, rare, streams_figure, worlds
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
@@ -27,7 +27,9 @@ STUDIES = (
 MISSING = "(not stored yet)"  # what a table or a sentence says until its study was run
 # Ours; the best rival in drift and in flips; the one that needs no knowledge of the world.
 MESSAGE = ("AutoDOMD", "DOMD-GLB", "SCB-WeightUCB", "SW-GLUCB", "MASTER + GLM-UCB")
-PAGES = ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
+PAGES = ("docs/tutorial.md", "docs/cli.md", "docs/from-vw.md", "docs/from-bayesianbandits.md")
+PAGES += ("docs/from-personalizer.md",)
+PAGES += ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
 PAGES += ("docs/leaderboard.md", "docs/theory.md", "docs/bob.md", "docs/streams.md")
 PAGES += ("docs/rewards.md", "docs/loop.md")
 
@@ -241,6 +243,7 @@ def proof() -> str:
 
 
 TABLES = {
+    "commands": commands.reference,
     "proof": proof,
     "leaderboard": lambda: leaderboard("suite-1"),
     "suite": lambda: suite_worlds("suite-1"),
@@ -300,7 +303,14 @@ def filled(text: str) -> str:
     def say(match: re.Match[str]) -> str:
         return f"<!-- say: {match[1]} -->{stored(claims.SAYS[match[1]])}<!-- end -->"
 
+    def quote(match: re.Match[str]) -> str:
+        kind, name, cell = match.groups()
+        made = {"example": examples.code, "output": examples.output}[kind]
+        return f"<!-- {kind}: {name} {cell} -->\n{made(name, cell)}\n<!-- end -->"
+
     text = re.sub(r"<!-- table: (\w+) -->\n.*?<!-- end -->", table, text, flags=re.S)
+    quoted = r"<!-- (example|output): ([\w/]+) (\w+) -->\n.*?<!-- end -->"
+    text = re.sub(quoted, quote, text, flags=re.S)
     return re.sub(r"<!-- say: (\w+) -->.*?<!-- end -->", say, text, flags=re.S)
 
 

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import math
 import re
-import shutil
 import time
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from browsing import browser, needs_chromium
 from driftbandit.lab.cells import cells_of
 from driftbandit.lab.figures import WIDTHS, draw_regret
 from driftbandit.lab.line_ends import spread
@@ -26,6 +26,8 @@ from driftbandit.lab.summary import SMOOTHING, chosen, curves, final_regrets, fi
 from driftbandit.lab.sweeps import sweeps
 from driftbandit.lab.tables import overview, panels, to_latex, to_markdown
 from driftbandit.policies.catalogue import CATALOGUE
+
+__all__ = ["browser"]  # a fixture
 
 EVIL = "GLB & <script>alert(1)</script> 50% $x_1$"
 WORLDS = ["zebra", "apple | <b>"]
@@ -473,30 +475,6 @@ def test_the_page_holds_its_data_once(report):
     assert first["t"] == T.tolist()
     assert first["series"][1]["regret"][-1] == 107.5
     assert "error" not in first["series"][2]
-
-
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-FLAGS = (
-    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    "--window-size=1300,1000",
-)
-needs_chromium = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="needs Debian's chromium and chromium-driver"
-)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    webdriver = pytest.importorskip("selenium.webdriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture

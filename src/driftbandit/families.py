@@ -92,6 +92,7 @@ class Family(Recipe):
 
     @property
     def trials(self) -> int:
+        """Tries that one reward counts; 1 but for `Binomial`."""
         return 1
 
     @property

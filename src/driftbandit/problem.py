@@ -85,10 +85,12 @@ class Problem(Recipe):
 
     @cached_property
     def k_mu(self) -> float:
+        """Largest slope of mu on [-S, S]."""
         return self.family.k_mu(self.S)
 
     @cached_property
     def c_mu(self) -> float:
+        """Smallest slope of mu on [-S, S]."""
         return self.family.c_mu(self.S)
 
     @property

@@ -23,6 +23,7 @@ class Arms(Recipe):
     """Base: `stream(seed, dim)` gives a function that draws the next rounds, (rounds, N, d)."""
 
     def stream(self, seed: int, dim: int) -> Draw:
+        """A function that draws the next rounds of a seed, (rounds, N, dim)."""
         raise NotImplementedError
 
     def norm(self) -> float:

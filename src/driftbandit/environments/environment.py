@@ -53,6 +53,7 @@ class Environment(Recipe):
 
     @property
     def name(self) -> str:
+        """What figures call it."""
         return type(self).__name__
 
     @property

@@ -44,6 +44,7 @@ class Engine:
     block: int = 10  # seeds in a cell
 
     def pool_size(self, cells: int) -> int:
+        """Processes for so many cells."""
         return min(self.workers or os.cpu_count() or 1, max(1, cells))
 
 

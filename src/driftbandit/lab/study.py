@@ -82,6 +82,7 @@ class Study(BaseModel):
         return [world for entry in self.environments for world in self.worlds_of(entry)]
 
     def worlds_of(self, entry: Entry) -> Iterator[tuple[str, Environment, dict[str, Any]]]:
+        """Label, world and options of every variant of an entry."""
         kind: Any = kind_of(entry.type, Environment)
         for options, varied in entry.variants(horizon=self.horizon):
             world = kind(**{key: _revived(value) for key, value in options.items()})
@@ -111,6 +112,7 @@ class Study(BaseModel):
     def contests_of(
         self, entry: PolicyEntry, world: Environment
     ) -> Iterator[tuple[str, Policy, dict[str, Any], int]]:
+        """Label, policy, options and number of seeds of every variant that plays in this world."""
         if not entry.plays(type(world)):
             return
         seeds = min(self.seeds, entry.seeds or self.seeds)

@@ -294,6 +294,7 @@ class Loop:
 
     @property
     def seed(self) -> int:
+        """Seed of all draws."""
         return self.declaration.seed
 
     @property

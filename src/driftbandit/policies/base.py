@@ -83,9 +83,11 @@ class Policy(Recipe):
         return 0
 
     def init(self, n: int = 1) -> Any:
+        """Memory of n learners that have seen nothing."""
         raise NotImplementedError
 
     def scores(self, memory: Any, arms: Floats) -> Scores:
+        """`Scores` of arms (n, N, d), each array (n, N)."""
         raise NotImplementedError
 
     def choose(self, memory: Any, arms: Floats, noise: Floats | None = None) -> Ints:
@@ -104,6 +106,7 @@ class Policy(Recipe):
         return out
 
     def update(self, memory: Any, x: Floats, r: Floats, noise: Floats | None = None) -> Any:
+        """Memory after contexts x (n, d) gave rewards r (n,)."""
         raise NotImplementedError
 
     @property

@@ -205,6 +205,7 @@ class _SelfConcordant(_RussacConvention):
 
     @staticmethod
     def lam(problem: Problem) -> float:
+        """lambda as its paper tunes it."""
         T = problem.known("horizon", "lambda = d log T")
         return problem.dim * math.log(max(T, 2.0))
 
@@ -232,6 +233,7 @@ class SCDGLUCB(_SelfConcordant, _QuotedTuning):
 
     @cached_property
     def rho(self) -> float:
+        """rho, the radius of its paper's confidence set."""
         T, gamma = self._horizon(), self.discount
         mass = (1.0 - T**-2.0) / max(1.0 - gamma**2, 1.0 / T)
         numbers = {"lam": self.regularization, "delta": self.delta, "horizon": T}
@@ -308,6 +310,7 @@ class GLBWeightUCB(_FauryConvention, _Discounted):
 
     @staticmethod
     def lam(problem: Problem) -> float:
+        """lambda as its paper tunes it."""
         return problem.dim / problem.c_mu**2
 
     @classmethod
@@ -334,6 +337,7 @@ class SCBWeightUCB(_FauryConvention, _Discounted):
 
     @staticmethod
     def lam(problem: Problem) -> float:
+        """lambda as its paper tunes it."""
         T = problem.known("horizon", "lambda = d log T / c")
         c = problem.c_mu / problem.family.g
         return problem.dim * math.log(max(T, 2.0)) / c
@@ -377,6 +381,7 @@ class SCBPWWeightUCB(SCBWeightUCB):
 
     @property
     def local(self) -> bool:
+        """Whether bonuses use the local curvature."""
         return self.variant == "B"
 
     @classmethod
@@ -385,6 +390,7 @@ class SCBPWWeightUCB(SCBWeightUCB):
 
     @cached_property
     def rho(self) -> float:
+        """rho, the radius of its paper's confidence set."""
         return rivals.scb_pw_rho(
             self.problem,
             lam=self.regularization,
