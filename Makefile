@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-loop bench-trials \
+.PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-lab bench-peers bench-streams bench-suite bench-explain \
   bench-rare bench-lockin bench-guard bench-proof mutants torture docs docs-site dist clean
 
@@ -39,8 +39,11 @@ bench-loop: $(VENV)/.test     ## decisions a second, each stored on the disk
 	$(BIN)/python -m benchmarks.loop --csv docs/results/loop.csv; found=$$?; \
 	  $(BIN)/python -m benchmarks.readme && exit $$found
 
-torture: $(VENV)/.test    ## loops in any order of events and under kill -9, the long form
-	TORTURE=1 $(BIN)/python -m pytest tests/test_loop_torture.py
+bench-service: $(VENV)/.test  ## the service under load, on loopback
+	$(BIN)/python -m benchmarks.service
+
+torture: $(VENV)/.test    ## loops in any order of events, loops and services under kill -9, the long form
+	TORTURE=1 $(BIN)/python -m pytest tests/test_loop_torture.py tests/test_service_torture.py
 
 bench-trials: $(VENV)/.test   ## declared rewards next to the same learner with ideal treatment
 	$(BIN)/python -m benchmarks.trials --csv docs/results/trials.csv

@@ -653,3 +653,15 @@ def test_with_the_clock_of_events_somebody_says_when(tmp_path):
         loop.decide({}, ARMS, at=5.0)
         loop.decide({}, ARMS)
         assert loop.log()["at"].to_list() == [5.0, 5.0]
+
+
+def test_checkpoints_come_also_where_every_process_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr(clerk, "EVERY", 50)
+    for k in range(4):
+        loop = opened(tmp_path)
+        play(loop, 40, seed=k, start=10_000.0 * k)
+        loop._desk.clerk.close()  # as good as killed: nothing is stored on the way out
+        loop._ledger.close()
+    with again(tmp_path) as loop:
+        assert len(loop._ledger.checkpoints()) >= 2
+        check(loop)

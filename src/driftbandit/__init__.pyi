@@ -74,6 +74,7 @@ from .prediction import Prediction as Prediction
 from .problem import Problem as Problem
 from .recipe import Recipe as Recipe
 from .reward import Reward as Reward
+from .service.client import Client as Client
 from .simulation import Run as Run
 from .simulation import simulate as simulate
 

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
+from driftbandit.service import command
+
 app = typer.Typer(
     help="Contextual bandits that keep up with a changing world.",
     add_completion=False,
@@ -29,6 +31,9 @@ Import = Annotated[
     list[str] | None,
     typer.Option("--import", help="Module with classes of your own; may be repeated."),
 ]
+
+app.command()(command.serve)
+app.add_typer(command.keys, name="keys")
 
 
 @app.callback(invoke_without_command=True)

@@ -10,6 +10,10 @@ from driftbandit.loop.events import SLATE, Event, plain, write
 from driftbandit.loop.reasons import reasons
 
 
+class UsedIdError(ValueError):
+    """An id that belongs to another decision."""
+
+
 def logged(asked: Request, made: Choice, settings: int) -> str:
     """The data of a decide: what was asked and answered, and all it takes to answer again."""
     view, answer = made.view, made.answer
@@ -75,7 +79,7 @@ def again(event: Event, asked: Request, key: str | None, explain: Explain) -> De
     """The answer that an id has had; another question under it is an error."""
     data = event.read()
     if Request(**plain(asked._asdict())) != asked_for(data) or event.key != key:
-        raise ValueError(f"id {event.id!r} was used for another decision: use a new id for each")
+        raise UsedIdError(f"id {event.id!r} was used for another decision: use a new id for each")
     return _seen(str(event.id), asked_for(data), answered(data), explain)
 
 

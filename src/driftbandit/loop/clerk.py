@@ -13,7 +13,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from driftbandit.loop.book import Book
@@ -39,13 +39,14 @@ class Clerk:
         hand: Callable[[list[Change]], None],
         now: Callable[[], float] | None,
         auto: bool,
+        lessons: int = 0,
     ) -> None:
         self.ledger, self.book, self._hand, self._now, self._auto = ledger, book, hand, now, auto
         self.error: BaseException | None = None
         self._tickets: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
         self.process, self._closed, self._advanced = os.getpid(), False, 0.0
         self._expected, self._linger = 1, 0.0  # callers who may come at once; how long to wait
-        self._lessons = 0  # since the latest mark
+        self._lessons = lessons  # since the latest mark, also of processes that were killed
         self._stale = ledger.start > 1  # whether there is something to delete, a little at a time
         self._decided: dict[str, Event] = {}  # of this group
         self._turn = threading.Lock()  # where callers do the work themselves
@@ -65,18 +66,24 @@ class Clerk:
 
     def submit(self, ticket: Ticket) -> Ticket:
         """Wait until an event is stored; raises what is wrong with it."""
-        self.check()
-        ticket.gate.acquire()
-        self._tickets.put(ticket)
-        if not self._auto:
-            self._work()
-        while not ticket.gate.acquire(timeout=1.0):
-            if not self._thread.is_alive():
-                self.check()
-                raise LedgerError("the loop was closed meanwhile: open it again")
+        self.submit_all([ticket])
         if ticket.error is not None:
             raise ticket.error
         return ticket
+
+    def submit_all(self, tickets: Sequence[Ticket]) -> None:
+        """Wait until events are stored; what is wrong with one is its `error`."""
+        self.check()
+        for ticket in tickets:
+            ticket.gate.acquire()
+            self._tickets.put(ticket)
+        if not self._auto:
+            self._work()
+        for ticket in tickets:
+            while not ticket.gate.acquire(timeout=1.0):
+                if not self._thread.is_alive():
+                    self.check()
+                    raise LedgerError("the loop was closed meanwhile: open it again")
 
     def put(self, ticket: Ticket) -> None:
         """Hand a ticket in without waiting."""

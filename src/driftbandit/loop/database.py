@@ -10,31 +10,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from driftbandit.loop.events import LedgerError
-from driftbandit.loop.lock import remember
+from driftbandit.loop.lock import Lock, remember
+from driftbandit.loop.migrations import migrations
 
 MEMORY = ":memory:"
 SYNCHRONOUS = "FULL"  # what is stored survives a power cut
 APPLICATION = 0x64726966  # "drif": whose file it is
-MIGRATIONS = (  # the file's user_version says how many it has had
-    """
-    CREATE TABLE loop (
-      id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,
-      base INTEGER NOT NULL DEFAULT 0,  -- the checkpoint that replays start from, 0 for none
-      start INTEGER NOT NULL DEFAULT 1  -- the first event that is kept, apart from declarations
-    );
-    CREATE TABLE event (
-      place INTEGER PRIMARY KEY,
-      loop INTEGER NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL, at REAL NOT NULL,
-      id TEXT, key TEXT, data TEXT NOT NULL
-    );
-    CREATE UNIQUE INDEX by_seq ON event (loop, seq);
-    CREATE UNIQUE INDEX by_id ON event (loop, id) WHERE kind = 'decide';
-    CREATE INDEX by_key ON event (loop, key) WHERE key IS NOT NULL;
-    CREATE TABLE checkpoint (
-      loop INTEGER NOT NULL, seq INTEGER NOT NULL, state BLOB NOT NULL, PRIMARY KEY (loop, seq)
-    );
-    """,
-)
 
 
 class Database:
@@ -68,20 +49,20 @@ class Database:
 
     def _migrate(self, write: bool) -> None:
         """Bring the tables up to date, one numbered step after the other."""
-        base = self._writer
+        base, steps = self._writer, migrations("sqlite")
         empty = base.execute("SELECT 1 FROM sqlite_master").fetchone() is None
         if self._number("application_id") != APPLICATION and not (write and empty):
             raise LedgerError(f"{self.path!r} holds no loops: name another file")
-        if self._number("user_version") > len(MIGRATIONS):
+        if self._number("user_version") > len(steps):
             raise LedgerError(f"{self.path!r} was written by a newer version: upgrade driftbandit")
-        if not write or self._number("user_version") == len(MIGRATIONS):
+        if not write or self._number("user_version") == len(steps):
             return
         base.execute("PRAGMA journal_mode = WAL")
         with self.transaction():
-            for step in MIGRATIONS[self._number("user_version") :]:
+            for step in steps[self._number("user_version") :]:
                 for statement in filter(str.strip, step.split(";")):
                     base.execute(statement)
-            base.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            base.execute(f"PRAGMA user_version = {len(steps)}")
             base.execute(f"PRAGMA application_id = {APPLICATION}")
 
     def _number(self, pragma: str) -> int:
@@ -110,6 +91,14 @@ class Database:
                 if self._writer.in_transaction:
                     self._writer.rollback()
                 raise
+
+    def lock(self, name: str) -> Lock | None:
+        """So that nobody else writes to this loop."""
+        return None if self.path == MEMORY else Lock(self.path, name)
+
+    def purge(self) -> None:
+        """What was erased is not left in the write-ahead log either."""
+        self.do("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         self._reader.close()

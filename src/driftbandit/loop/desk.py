@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from driftbandit.loop.background import Background
@@ -14,7 +15,7 @@ from driftbandit.loop.declaration import Settings
 from driftbandit.loop.erasure import erase
 from driftbandit.loop.events import Event, slate_size, write
 from driftbandit.loop.ledger import Ledger
-from driftbandit.loop.replay import Past, checkpoint, latest
+from driftbandit.loop.replay import Past, checkpoint, known_lessons, latest
 from driftbandit.loop.teacher import Teacher
 from driftbandit.loop.tickets import Mark, Ticket
 from driftbandit.validate import show
@@ -35,8 +36,9 @@ class Desk:
         kind = Teacher if self._caller else Background
         self.teacher = kind(self.learner, ledger, past.versions, self._store)
         now = time.time if past.declaration.clock == "wall" else None
-        self.clerk = Clerk(ledger, book, self.teacher.hand, now, auto=not self._caller)
-        self._stored = self.learner.lessons  # what the newest checkpoint knows
+        self._stored = known_lessons(ledger)  # by the newest checkpoint
+        replayed = self.learner.lessons - self._stored
+        self.clerk = Clerk(ledger, book, self.teacher.hand, now, not self._caller, replayed)
         self._open = True
         log.info("loop %r is open after %d events", ledger.name, book.seq)
 
@@ -44,6 +46,11 @@ class Desk:
         """Store an event."""
         self.teacher.check()
         return self.clerk.submit(ticket)
+
+    def submit_all(self, tickets: Sequence[Ticket]) -> None:
+        """Store many events; what is wrong with one is its `error`."""
+        self.teacher.check()
+        self.clerk.submit_all(tickets)
 
     def catch_up(self) -> None:
         """Where callers wait for the teaching, close windows before a decision."""

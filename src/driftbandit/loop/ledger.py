@@ -1,4 +1,4 @@
-"""The ledger: events of a loop in an SQLite file, appended and never reordered.
+"""The ledger: events of a loop in a database, appended and never reordered.
 
 Each `append` is one transaction that has reached the disk when it returns (write-ahead log,
 synchronous FULL). Nothing here knows what events mean.
@@ -10,9 +10,8 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from driftbandit.loop.database import MEMORY, Database
 from driftbandit.loop.events import FOREVER, MARK, Event, LedgerError
-from driftbandit.loop.lock import Lock
+from driftbandit.loop.stores import Lock, connect
 
 MOST = 100  # rows in one statement
 CHUNK = 2000  # events read at once
@@ -32,18 +31,19 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], name: str, *, write: bool = True) -> None:
-        self.path, self.name = os.fspath(path), name
-        self._lock = Lock(self.path, name) if write and self.path != MEMORY else None
+        self.name, self._base = name, connect(path, write=write)
+        self.path = self._base.path
+        self._lock: Lock | None = None
         try:
-            self._base = Database(self.path, write=write)
             if write:
-                self._base.do("INSERT OR IGNORE INTO loop (name) VALUES (?)", (name,))
+                new = "INSERT INTO loop (name) VALUES (?) ON CONFLICT DO NOTHING"
+                self._base.do(new, (name,))
+                self._lock = self._base.lock(name)
             found = self._base.ask("SELECT id, base, start FROM loop WHERE name = ?", (name,))
             if not found:
                 raise LedgerError(f"{self.path!r} has no loop {name!r}: check the name")
         except BaseException:
-            if self._lock:
-                self._lock.release()
+            self.close()
             raise
         self._loop, self.base, self.start = found[0]
 
@@ -134,7 +134,7 @@ class Ledger:
                 self._base.do(f"UPDATE event SET {blank} {where}", (self._loop, *part))
             self._insert_all(events, states)
             self._rest_on(states[-1][0], self.start)
-        self._base.do("PRAGMA wal_checkpoint(TRUNCATE)")  # nor is it left in the write-ahead log
+        self._base.purge()
 
     def rest_on(self, base: int, start: int) -> None:
         """Replays start from the checkpoint `base` from now on; older ones go. Events before
@@ -165,6 +165,17 @@ class Ledger:
 
     def _ask(self, query: str, *values: object) -> list[Any]:
         return self._base.ask(query, (self._loop, *values))
+
+
+def names(path: str | os.PathLike[str]) -> list[str]:
+    """The loops that are declared in a store, which is made if there is none."""
+    base = connect(path, write=True)
+    declared = "SELECT 1 FROM event WHERE event.loop = loop.id AND event.seq = 1"
+    query = f"SELECT name FROM loop WHERE EXISTS ({declared}) ORDER BY name"
+    try:
+        return [row[0] for row in base.ask(query, ())]
+    finally:
+        base.close()
 
 
 def _marks(values: Sequence[int]) -> str:

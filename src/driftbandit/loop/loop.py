@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, overload
 
@@ -16,13 +16,14 @@ from driftbandit.loop.choose import Asked, choose
 from driftbandit.loop.decision import Decision, Name, Slate
 from driftbandit.loop.declaration import Declaration, Settings, check_name
 from driftbandit.loop.desk import Desk
+from driftbandit.loop.events import LedgerError
 from driftbandit.loop.health import Health
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.opening import check_new, declared, settings
 from driftbandit.loop.request import new_id, request, text
 from driftbandit.loop.rules import Rule
 from driftbandit.loop.teacher import Lag
-from driftbandit.loop.tickets import Ticket
+from driftbandit.loop.tickets import Started, Ticket
 from driftbandit.loop.watch import health
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.reward import Reward
@@ -138,6 +139,22 @@ class Loop:
         decision it is, for the holdout and for `erase`. `default` is the arm to play when the loop
         stands aside, and what is returned when there is no arm; for a slate, a list of k.
         """
+        started = self._decide(context, arms, k=k, id=id, key=key, default=default, at=at)
+        self._desk.submit(started.ticket)
+        return started.finish()
+
+    def _decide(
+        self,
+        context: Any,
+        arms: Any,
+        *,
+        k: int | None = None,
+        id: str | None = None,
+        key: str | None = None,
+        default: Any = None,
+        at: Any = None,
+    ) -> Started:
+        """A choice that is not stored yet."""
         asked = request(context, arms, default, k)
         own = new_id() if id is None else text("id", id)
         who = Asked(self.seed, own, None if key is None else text("key", key))
@@ -148,12 +165,39 @@ class Loop:
         made = choose(self._desk.learner, chosen, asked, who, when)
         ticket = Ticket("decide", None if at is None else when, own, who.key, fresh=id is None)
         ticket.data = answers.logged(asked, made, seq)
-        self._desk.submit(ticket)
-        if ticket.known is not None:
-            event = self._ledger.events([ticket.known])[ticket.known]
-            return answers.again(event, asked, who.key, lambda: self.audit(own).whys)
-        self._desk.remember(ticket, made)
-        return answers.first(own, asked, made)
+
+        def finish() -> Decision | Slate:
+            if ticket.known is not None:
+                event = self._ledger.events([ticket.known])[ticket.known]
+                return answers.again(event, asked, who.key, lambda: self.audit(own).whys)
+            self._desk.remember(ticket, made)
+            return answers.first(own, asked, made)
+
+        return Started(ticket, finish)
+
+    def together(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:
+        """Many calls that wait for the disk only once: ("decide", {"context": ..., "arms": ...}),
+        ("reward", {"id": ..., "value": ...}) or ("cancel", {"id": ...}), each with the options of
+        that method. Gives the answers in order; in place of a call that is refused, the error."""
+        started = [self._started(kind, options) for kind, options in calls]
+        self._desk.submit_all([each.ticket for each in started if isinstance(each, Started)])
+        return [each.end() if isinstance(each, Started) else each for each in started]
+
+    def _started(self, kind: str, options: Mapping[str, Any]) -> Started | ValueError:
+        known: dict[str, Callable[..., Started]] = {
+            "decide": self._decide,
+            "reward": self._reward,
+            "cancel": self._cancel,
+        }
+        begin = known.get(kind)
+        if begin is None:
+            return ValueError(f"a call is 'decide', 'reward' or 'cancel', got {kind!r}")
+        try:
+            return begin(**options)
+        except LedgerError:
+            raise  # it holds for all of them
+        except ValueError as error:
+            return error
 
     def reward(self, id: str, value: float, *, position: int | None = None, at: Any = None) -> str:
         """Say what a decision gave, or a `position` of a slate, from 0. Until its window closes the
@@ -162,6 +206,9 @@ class Loop:
         Returns what became of it: "counted", "corrected", "late" (the decision is closed or
         cancelled), "held" (no such decision yet), or "unknown" where nothing is held.
         """
+        return self._desk.submit(self._reward(id, value, position=position, at=at).ticket).word
+
+    def _reward(self, id: str, value: float, *, position: Any = None, at: Any = None) -> Started:
         _, clipped = self.declaration.reward.inside(value)
         raw = min(max(float(value), -validate.LARGEST), validate.LARGEST)  # JSON has no infinity
         return self._say("reward", id, {"value": raw, "clipped": clipped}, at, position)
@@ -169,6 +216,9 @@ class Loop:
     def cancel(self, id: str, *, position: int | None = None, at: Any = None) -> str:
         """Say that a decision, or a position of a slate, was never shown: it teaches nothing.
         Returns "cancelled", or as `reward` does."""
+        return self._desk.submit(self._cancel(id, position=position, at=at).ticket).word
+
+    def _cancel(self, id: str, *, position: Any = None, at: Any = None) -> Started:
         return self._say("cancel", id, {}, at, position)
 
     def metric(
@@ -176,13 +226,15 @@ class Loop:
     ) -> None:
         """Record another number about a decision; it is reported and never learnt."""
         clean = validate.number("value", value, "of a metric")
-        self._say("metric", id, {"name": text("name", name), "value": clean}, at, position)
+        said = self._say("metric", id, {"name": text("name", name), "value": clean}, at, position)
+        self._desk.submit(said.ticket)
 
-    def _say(self, kind: str, id: str, data: dict[str, Any], at: Any, position: Any = None) -> str:
+    def _say(self, kind: str, id: str, data: dict[str, Any], at: Any, position: Any) -> Started:
         when = None if at is None else moment(at, 0.0)
         if position is not None:
             data["position"] = validate.count("position", position, "in a slate", least=0)
-        return self._desk.submit(Ticket(kind, when, text("id", id), data=data)).word
+        ticket = Ticket(kind, when, text("id", id), data=data)
+        return Started(ticket, lambda: ticket.word)
 
     def advance(self, at: Any = None) -> None:
         """Close all windows that end now, or by the time `at` where the clock is that of events."""

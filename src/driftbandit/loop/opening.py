@@ -13,6 +13,7 @@ from driftbandit.loop.events import Event, write
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.replay import Past, past
 from driftbandit.loop.rules import Floor
+from driftbandit.loop.stores import is_url
 from driftbandit.validate import show
 
 
@@ -21,7 +22,7 @@ def check_new(path: Any, given: Mapping[str, Any]) -> None:
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(f"path must be the name of a file, such as 'shop.db', got {show(path)}")
     new = given["features"] is not None and given["reward"] is not None
-    if not new and not os.path.exists(path):
+    if not new and not is_url(path) and not os.path.exists(path):
         raise ValueError(
             f"{os.fspath(path)!r} does not exist: a new loop needs features= and reward="
         )

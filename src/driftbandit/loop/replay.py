@@ -112,6 +112,12 @@ def latest(ledger: Ledger, past: Past, stop: int | None = None) -> State:
     return replay(ledger, past, None, stop)
 
 
+def known_lessons(ledger: Ledger) -> int:
+    """How many lessons the newest checkpoint knows."""
+    found = ledger.checkpoints()[-1:]
+    return int(found[0].read()["learner"]["lessons"]) if found else 0
+
+
 def origin(ledger: Ledger) -> Event | None:
     """The checkpoint that replays start from, if there is one."""
     return ledger.events([ledger.base])[ledger.base] if ledger.base else None

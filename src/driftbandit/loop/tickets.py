@@ -46,3 +46,17 @@ class Ticket:
         """Let the caller go on, if one waits."""
         if self.gate.locked():
             self.gate.release()
+
+
+class Started(NamedTuple):
+    """A call whose event is still to be stored; `finish` gives its answer then."""
+
+    ticket: Ticket
+    finish: Callable[[], Any]
+
+    def end(self) -> Any:
+        """The answer, or what is wrong."""
+        try:
+            return self.ticket.error or self.finish()
+        except ValueError as error:
+            return error

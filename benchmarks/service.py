@@ -1,0 +1,202 @@
+"""The service under load, on loopback: `make bench-service` prints requests a second.
+
+The service is a process of its own; this one asks, over some connections, each with one request
+under way. Both share the machine. Exit status 1 if a figure is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.features import CONTEXT, arms
+from benchmarks.loop import FEATURES, WAIT, fsync
+from benchmarks.speed import report
+from driftbandit import Client
+
+CONNECTIONS = 16
+CROWDS = (1, 2, 4, 8, 16, 32)  # connections of the figure
+ARMS = {f"arm {k}": arm for k, arm in enumerate(arms(20))}
+DECLARED = {
+    "features": {k: v for k, v in FEATURES.to_dict().items() if k not in ("type", "base")},
+    "reward": {"low": 0, "high": 1, "wait": WAIT, "missing": 0},
+    "floor": 0.02,
+}
+LENGTH = re.compile(rb"content-length: (\d+)", re.I)
+Make = Callable[[int, bytes], bytes]  # the next request, from its number and the answer before
+
+
+@contextmanager
+def served(ledger: str) -> Iterator[tuple[int, float]]:
+    """The port of a service, and the seconds until it answered."""
+    begun = time.perf_counter()
+    command = [sys.executable, "-m", "driftbandit", "serve", ledger, "--port", "0"]
+    command += ["--open", "--rate", "1000000"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        found = None
+        while not found:
+            line = process.stderr.readline()
+            if not line:
+                raise ValueError("the service does not start: run driftbandit serve by hand")
+            found = re.search(r"running on http://[^:]*:(\d+)", line)
+        try:
+            yield int(found[1]), time.perf_counter() - begun
+        finally:
+            process.terminate()
+
+
+class Asking(asyncio.Protocol):
+    """One connection: asks, waits for the answer, asks again, until the time is over."""
+
+    def __init__(self, make: Make, end: float, spent: list[float]) -> None:
+        self.make, self.end, self.spent, self.over = make, end, spent, asyncio.Event()
+        self.count, self.answer = 0, b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self._ask()
+
+    def _ask(self) -> None:
+        self.begun = time.perf_counter()
+        if self.begun >= self.end:
+            self.over.set()
+            self.transport.close()
+            return
+        self.transport.write(self.make(self.count, self.answer))
+        self.count, self.answer = self.count + 1, b""
+
+    def data_received(self, data: bytes) -> None:
+        self.answer += data
+        head = self.answer.find(b"\r\n\r\n")
+        if head < 0:
+            return
+        length = LENGTH.search(self.answer, 0, head)
+        assert length
+        if len(self.answer) >= head + 4 + int(length[1]):
+            assert self.answer.startswith(b"HTTP/1.1 200"), self.answer
+            self.spent.append(time.perf_counter() - self.begun)
+            self._ask()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self.over.set()
+
+
+def load(port: int, make: Make, seconds: float, connections: int = CONNECTIONS) -> np.ndarray:
+    """Seconds of every request."""
+    spent: list[float] = []
+
+    async def run() -> None:
+        end = time.perf_counter() + seconds
+        loop = asyncio.get_running_loop()
+        asking = [
+            (await loop.create_connection(lambda: Asking(make, end, spent), "127.0.0.1", port))[1]
+            for _ in range(connections)
+        ]
+        await asyncio.gather(*(each.over.wait() for each in asking))
+
+    asyncio.run(run())
+    return np.array(spent)
+
+
+def request(method: str, path: str, body: bytes) -> bytes:
+    head = f"{method} /v1/loops/shop{path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json"
+    return f"{head}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
+
+
+ASKED = [
+    json.dumps({"context": CONTEXT | {"age": age}, "arms": ARMS}).encode() for age in range(18, 90)
+]
+DECIDE = [request("POST", "/decisions", body) for body in ASKED]
+BATCH = request("POST", "/batches", b'{"decisions":[' + b",".join((ASKED * 2)[:50]) + b"]}")
+
+
+def decide(count: int, _: bytes) -> bytes:
+    return DECIDE[count % len(DECIDE)]
+
+
+def both(count: int, answer: bytes) -> bytes:
+    """A decision, and for one in ten its reward."""
+    if count % 11 != 10:
+        return DECIDE[count % len(DECIDE)]
+    return reward(count, answer)
+
+
+def reward(count: int, answer: bytes) -> bytes:
+    id = re.search(rb'"id":"(\w+)"', answer)
+    path = f"/decisions/{id[1].decode() if id else count}/reward"
+    return request("PUT", path, b'{"value":1}')
+
+
+def figures(seconds: float, ledger: str | None, figure: Path | None):
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        yield "the disk's fsync: ms", 1e3 * fsync(Path(folder)), "", True
+        with served(ledger or f"{folder}/shop.db") as (port, started):
+            yield "start to listening: s", started, "<= 2", started <= 2
+            yield from _figures(port, seconds)
+            if figure:
+                draw(figure, {n: load(port, both, seconds / 4, n) for n in CROWDS}, seconds / 4)
+
+
+def draw(path: Path, found: dict[int, np.ndarray], seconds: float) -> None:
+    """Time to an answer against requests a second, for more and more connections."""
+    import matplotlib.pyplot as plt
+
+    rates = [len(spent) / seconds for spent in found.values()]
+    _, axis = plt.subplots(figsize=(6, 3.6), layout="constrained")
+    for share, name in ((0.5, "half within"), (0.99, "99 % within")):
+        times = [1e3 * np.quantile(spent, share) for spent in found.values()]
+        axis.plot(rates, times, marker="o", label=name)
+    for rate, spent, n in zip(rates, found.values(), found):
+        height = 1e3 * np.quantile(spent, 0.99)
+        axis.annotate(str(n), (rate, height), (0, 6), textcoords="offset points", ha="center")
+    axis.axhline(30, color="grey", linewidth=0.8, linestyle=":")
+    axis.set(xlabel="requests a second", ylabel="ms", xlim=(0, None), ylim=(0, None))
+    axis.set_title("The service under load, by connections", loc="left")
+    axis.legend(frameon=False, loc="upper left")
+    plt.savefig(path)
+
+
+def _figures(port: int, seconds: float):
+    with Client(f"http://127.0.0.1:{port}", "shop", timeout=60) as client:
+        client.declare(**DECLARED)
+        load(port, both, 3.0)  # compile, and fill the window
+        spent = load(port, both, seconds)
+        behind = client.health()["behind"]  # asked at once: what waits now has waited so long
+        rate = len(spent) / seconds
+        what = f"{CONNECTIONS} connections, AutoDOMD, 20 arms, 8 raw columns, d={FEATURES.size}"
+        yield f"{what}: requests a second", rate, ">= 1500", rate >= 1500
+        slow = 1e3 * float(np.quantile(spent, 0.99))
+        yield "99 % within: ms", slow, "<= 30", slow <= 30
+        yield "half within: ms", 1e3 * float(np.median(spent)), "", True
+        yield f"the learner behind after {seconds:g} s: s", behind, "<= 1", behind <= 1
+        rate = len(load(port, reward, seconds / 4)) / (seconds / 4)
+        yield "rewards a second", rate, ">= 2000", rate >= 2000
+        rate = 50 * len(load(port, lambda *_: BATCH, seconds / 4, 4)) / (seconds / 4)
+        yield "decisions a second in batches of 50", rate, ">= 4000", rate >= 4000
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--csv", type=Path, help="also write the figures to this file")
+    parser.add_argument("--figure", type=Path, help="also draw time against rate")
+    parser.add_argument("--ledger", help="a new postgresql:// database instead of a file")
+    args = parser.parse_args()
+    found = figures(args.seconds, args.ledger, args.figure)
+    return report("The service under load", found, args.csv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""The application: routes, door and loops put together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route as Path
+from starlette.routing import compile_path
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from driftbandit import __version__
+from driftbandit.service.crowd import Crowd
+from driftbandit.service.door import STRICT, Door, refused
+from driftbandit.service.endpoints import Service
+from driftbandit.service.keys import Keys, OpenDoor
+from driftbandit.service.limits import Limits
+from driftbandit.service.loops import Loops
+from driftbandit.service.messages import Declared
+from driftbandit.service.metrics import Metrics
+from driftbandit.service.openapi import document
+from driftbandit.service.problems import RefusedError
+from driftbandit.service.routes import ROUTES, Route
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+LOOK = 1.0  # seconds until loops that another service has left are found
+THREADS = 4  # for what reads the ledger
+
+
+def application(
+    path: str | os.PathLike[str], *, limits: Limits | None = None, open_door: bool = False
+) -> Starlette:
+    """An ASGI application over the loops of a file; it opens them when it starts."""
+    loops = Loops(os.fspath(path))
+    limits = limits or Limits()
+    crowd = Crowd(loops, limits.seconds)
+    service = Service(loops, crowd, limits, Metrics(loops))
+    guard: Keys | OpenDoor = OpenDoor() if open_door else Keys(path)
+    light, heavy = (ThreadPoolExecutor(n, "driftbandit service") for n in (THREADS, 1))
+    door = Door(service, guard, light, heavy)
+
+    @asynccontextmanager
+    async def life(_: Starlette) -> AsyncIterator[None]:
+        running = asyncio.get_running_loop()
+        looking = asyncio.create_task(_look(loops, light))  # /healthz answers meanwhile
+        yield
+        looking.cancel()
+        for stop in (light.shutdown, heavy.shutdown, crowd.close, loops.close):
+            await running.run_in_executor(None, stop)
+        guard.close()
+
+    paths = [Path(each.path, _handler(door, each), methods=[each.method]) for each in ROUTES]
+    paths.append(Path("/openapi.json", _document()))
+    return Starlette(
+        routes=paths,
+        lifespan=life,
+        middleware=[Middleware(AsSent)],
+        exception_handlers={HTTPException: _unknown},
+    )
+
+
+class AsSent:
+    """Routes are found by the path as it was sent, where an encoded / separates nothing."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
+        await self._app(scope, receive, send)
+
+
+async def _look(loops: Loops, threads: ThreadPoolExecutor) -> None:
+    """Open what is not open, again and again."""
+    while True:
+        await asyncio.get_running_loop().run_in_executor(threads, loops.look)
+        await asyncio.sleep(LOOK)
+
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def _handler(door: Door, route: Route) -> Handler:
+    decoder: dict[str, Any] | None = None
+    if route.body is not None:
+        decoder = {"application/json": msgspec.json.Decoder(route.body).decode}
+    if route.body is Declared:
+        assert decoder is not None
+        decoder["application/toml"] = _from_toml
+    return partial(door.pass_through, route, decoder)
+
+
+def _from_toml(raw: bytes) -> Declared:
+    return msgspec.convert(tomllib.loads(raw.decode()), Declared)
+
+
+def _document() -> Handler:
+    """The OpenAPI document; it is no secret."""
+    text = msgspec.json.encode(document(__version__))
+
+    async def answer(_: Request) -> Response:
+        return Response(text, 200, STRICT, "application/json")
+
+    return answer
+
+
+PATHS = [(compile_path(route.path)[0], route.method) for route in ROUTES]
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    """Paths and methods that are not in the table."""
+    assert isinstance(error, HTTPException)
+    detail = "there is nothing here: /openapi.json lists what there is"
+    answer = refused(RefusedError(error.status_code, detail))
+    if error.status_code == 405:
+        found = {method for pattern, method in PATHS if pattern.match(request.scope["path"])}
+        answer.headers["allow"] = ", ".join(sorted(found or {"GET"}))
+    return answer

@@ -1,0 +1,108 @@
+"""`driftbandit serve` and `driftbandit keys`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+File = Annotated[
+    str, typer.Argument(help="The ledger: an SQLite file, made if there is none, or postgresql://")
+]
+keys = typer.Typer(help="Who may use a service.", no_args_is_help=True)
+
+
+def serve(
+    file: File,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8100,
+    open_door: Annotated[
+        bool, typer.Option("--open", help="Without keys; on this machine only.")
+    ] = False,
+    rate: Annotated[float, typer.Option(help="Requests a second of one key.")] = 5000.0,
+    body: Annotated[int, typer.Option(min=1, help="Bytes of a request at most.")] = 1_000_000,
+    arms: Annotated[int, typer.Option(min=1, help="Arms of a decision at most.")] = 1000,
+    certificate: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="TLS: a PEM file.")
+    ] = None,
+    private_key: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="TLS: its key, a PEM file.")
+    ] = None,
+) -> None:
+    """Serve the loops of a file over HTTP (docs/service.md)."""
+    _needed()
+    from driftbandit.service import server
+    from driftbandit.service.limits import Limits
+
+    limits = Limits(rate=rate, body=body, arms=arms)
+    server.check_host(host, open_door)
+    if not open_door and (token := server.first_key(file)):
+        print(f"first key, with the role admin; it is shown only now: {token}", flush=True)
+    server.log_to_stderr()
+    made = server.server(
+        file,
+        host=host,
+        port=port,
+        limits=limits,
+        open_door=open_door,
+        certificate=_text(certificate),
+        private_key=_text(private_key),
+    )
+    try:
+        made.run()
+    except KeyboardInterrupt:
+        return  # uvicorn has stopped by then, and loops are closed
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+@keys.command()
+def create(
+    file: File,
+    name: Annotated[str, typer.Argument(help="Whose key it is.")],
+    role: Annotated[list[str], typer.Option(help="decide, reward, read or admin; repeat it.")],
+) -> None:
+    """Make a key and show it, once."""
+    print(_keys(file, new=True).create(name, role))
+
+
+@keys.command()
+def revoke(file: File, name: Annotated[str, typer.Argument(help="Whose key it is.")]) -> None:
+    """A key is of no use a second later."""
+    _keys(file).revoke(name)
+
+
+@keys.command("list")
+def show(file: File) -> None:
+    """All keys, without their secrets."""
+    for key in _keys(file).all().values():
+        day = time.strftime("%Y-%m-%d", time.gmtime(key.made))
+        print(f"{key.name:<40} {' '.join(key.roles):<30} {day}")
+
+
+def _keys(file: str, *, new: bool = False) -> Any:
+    _needed()
+    from driftbandit.loop.stores import is_url
+    from driftbandit.service.keys import Keys
+
+    if not (new or is_url(file) or Path(file).exists()):
+        raise ValueError(f"{file!r} does not exist: check the name")
+
+    return Keys(file)
+
+
+def _needed() -> None:
+    try:
+        import httptools  # noqa: F401
+        import msgspec  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"{error.name} is missing: install the service with pip install 'driftbandit[service]'"
+        ) from None

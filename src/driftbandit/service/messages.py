@@ -1,0 +1,165 @@
+"""What goes over the wire, in both directions. The OpenAPI document is made from these."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+At = float | datetime | None  # seconds since the epoch, or a time with its zone
+Duration = float | str | None  # seconds, or text such as "30min"
+
+
+class Declared(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What a loop is. A new one needs features and reward; what is left out stays as it is."""
+
+    features: dict[str, Any] | None = None
+    reward: dict[str, Any] | None = None
+    policy: str | dict[str, Any] | None = None
+    floor: float | None = None
+    rule: dict[str, Any] | None = None
+    mode: str | None = None
+    holdout: float | None = None
+    half_life: Duration = None
+    keep: Duration = None
+    key: str | None = None
+    seed: int | None = None
+    clock: str | None = None
+
+
+class Changes(Struct, forbid_unknown_fields=True):
+    """How decisions are made from now on."""
+
+    floor: float | None = None
+    rule: dict[str, Any] | None = None
+    mode: str | None = None
+    holdout: float | None = None
+
+
+class Ask(Struct, forbid_unknown_fields=True):
+    """A decision to make, or with `k` a slate, whose default is a list. With an id of one's own the
+    call can be repeated."""
+
+    context: dict[str, Any]
+    arms: dict[str, dict[str, Any]] | list[dict[str, Any]]
+    id: str | None = None
+    key: str | None = None
+    default: str | int | list[str | int] | None = None
+    at: At = None
+    k: int | None = None
+
+
+class Batch(Struct, forbid_unknown_fields=True):
+    """Many decisions; each is made or refused on its own."""
+
+    decisions: list[Ask]
+
+
+class Rewarded(Struct, forbid_unknown_fields=True):
+    """What a decision gave, or a position of a slate, from 0."""
+
+    value: float
+    at: At = None
+    position: int | None = None
+
+
+class Place(Struct):
+    """A position of a slate: probabilities are given the arms before it."""
+
+    arm: str | int
+    probability: float
+    probabilities: dict[str, float]
+
+
+class Made(Struct, omit_defaults=True):
+    """A decision. A slate has `places` in order, and no arm of its own."""
+
+    id: str
+    arm: str | int | None
+    probability: float
+    probabilities: dict[str, float]
+    role: str
+    places: list[Place] = []
+
+
+class Difference(Struct):
+    """A field that was declared otherwise."""
+
+    field: str
+    declared: Any
+    given: Any
+
+
+class Problem(Struct, omit_defaults=True):
+    """What went wrong, as RFC 9457 has it; `detail` names the remedy."""
+
+    title: str
+    status: int
+    detail: str
+    difference: list[Difference] = []
+
+
+class MadeOrNot(Struct, omit_defaults=True):
+    """A decision of a batch, or why there is none."""
+
+    made: Made | None = None
+    problem: Problem | None = None
+
+
+class MadeBatch(Struct):
+    """In the order in which decisions were asked for."""
+
+    decisions: list[MadeOrNot]
+
+
+class Outcome(Struct):
+    """What became of a reward or a cancel: counted, corrected, cancelled, late, held, unknown."""
+
+    outcome: str
+
+
+class Loops(Struct):
+    """Names of the loops that are declared."""
+
+    loops: list[str]
+
+
+class LoopInfo(Struct):
+    """A loop as it is declared, and how it decides now."""
+
+    name: str
+    declaration: dict[str, Any]
+    settings: dict[str, Any]
+    version: str  # of the features
+
+
+class Health(Struct):
+    """How a loop is doing."""
+
+    name: str
+    mode: str
+    policy: str
+    counts: dict[str, int]
+    waiting: int  # lessons that are not taught yet
+    behind: float  # seconds that the oldest of them has waited
+    report: dict[str, Any]  # of the latest events, as `Loop.health` has it
+
+
+class Why(Struct):
+    """Why an arm was chosen: its lead over the runner-up, by named columns."""
+
+    id: str
+    logged: list[float]  # probabilities
+    computed: list[float]  # the same from the log
+    agrees: bool
+    arm: str | int | None
+    runner_up: str | int | None
+    lead: float | None
+    terms: dict[str, float]
+
+
+class Status(Struct):
+    """Whether the service is up."""
+
+    status: str

@@ -1,0 +1,59 @@
+"""What goes wrong, as answers: problem+json (RFC 9457) with the library's own words."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from http import HTTPStatus
+
+import msgspec
+
+from driftbandit.loop.answers import UsedIdError
+from driftbandit.loop.events import LedgerError
+from driftbandit.service.messages import Difference, Problem
+
+log = logging.getLogger("driftbandit.service")
+MEDIA = "application/problem+json"
+RETRY = {429: "1", 503: "1"}  # seconds after which to ask again
+
+
+class RefusedError(ValueError):
+    """A request that is answered with a status of its own."""
+
+    def __init__(self, status: int, detail: str, difference: list[Difference] | None = None):
+        super().__init__(detail)
+        self.status, self.difference = status, difference or []
+
+
+def problem(error: Exception) -> Problem:
+    """What a client is told; what is nobody's mistake is logged and not shown."""
+    status, detail = _status(error), str(error)
+    if status == 500:
+        log.error("a request failed", exc_info=error)
+        detail = "the service has a fault: its log says more"
+    if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
+        detail = "the answer takes too long: ask again, with the same id"
+    title = HTTPStatus(status).phrase
+    return Problem(title, status, detail, getattr(error, "difference", []))
+
+
+def _status(error: Exception) -> int:
+    kinds: tuple[tuple[type[Exception], int], ...] = (
+        (LedgerError, 503),
+        (UsedIdError, 409),
+        (msgspec.MsgspecError, 400),
+        (ValueError, 422),
+        (RecursionError, 400),
+        (TimeoutError, 503),
+        (asyncio.TimeoutError, 503),  # the same from Python 3.11 on
+        (ImportError, 501),
+    )
+    if isinstance(error, RefusedError):
+        return error.status
+    return next((status for kind, status in kinds if isinstance(error, kind)), 500)
+
+
+def headers(status: int) -> dict[str, str]:
+    """What else an answer with this status says."""
+    found = {"retry-after": RETRY[status]} if status in RETRY else {}
+    return found | ({"www-authenticate": "Bearer"} if status == 401 else {})

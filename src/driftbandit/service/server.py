@@ -1,0 +1,123 @@
+"""The server: uvicorn with time-outs, a quiet log, and a stop that loses nothing."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import os
+import sys
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from driftbandit.service.app import application
+from driftbandit.service.keys import Keys
+from driftbandit.service.limits import Limits
+
+log = logging.getLogger("driftbandit.service")
+HEADERS = 10.0  # seconds for the head of a request to arrive
+CONNECTIONS = 1000
+IDLE, STOP = 30, 10  # seconds: of a connection without requests; for requests under way
+
+
+class Patient(HttpToolsProtocol):
+    """Closes connections that do not send the head of a request in time."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._late: Any = self.loop.call_later(HEADERS, self._give_up)
+
+    def on_headers_complete(self) -> None:
+        self._cancel()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        self._cancel()
+        self._late = self.loop.call_later(HEADERS, self._give_up)
+        super().on_message_begin()
+
+    def _cancel(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _give_up(self) -> None:
+        self._late = None
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+class Lines(logging.Formatter):
+    """A log record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {"at": round(record.created, 3), "level": record.levelname.lower()}
+        line |= {"from": record.name, "message": record.getMessage()}
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def check_host(host: str, open_door: bool) -> None:
+    """Without keys nobody else may come in."""
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if open_door and not loopback:
+        raise ValueError(f"--open is for this machine only, got the host {host!r}: use keys")
+
+
+def first_key(path: str) -> str | None:
+    """A key for whoever starts a service over a file that has none."""
+    keys = Keys(path)
+    try:
+        return None if keys.all() else keys.create("first", ["admin"])
+    finally:
+        keys.close()
+
+
+def server(
+    path: str | os.PathLike[str],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8100,
+    limits: Limits | None = None,
+    open_door: bool = False,
+    certificate: str | None = None,
+    private_key: str | None = None,
+) -> uvicorn.Server:
+    """A server that is not started yet: `run()` serves until SIGINT or SIGTERM."""
+    check_host(host, open_door)
+    config = uvicorn.Config(
+        application(path, limits=limits, open_door=open_door),
+        host=host,
+        port=port,
+        http=Patient,
+        ws="none",
+        lifespan="on",
+        limit_concurrency=CONNECTIONS,
+        timeout_keep_alive=IDLE,
+        timeout_graceful_shutdown=STOP,
+        server_header=False,
+        proxy_headers=False,
+        access_log=False,
+        log_config=None,
+        ssl_certfile=certificate,
+        ssl_keyfile=private_key,
+    )
+    return uvicorn.Server(config)
+
+
+def log_to_stderr() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Lines())
+    for name in ("driftbandit", "uvicorn"):
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).setLevel(logging.INFO)

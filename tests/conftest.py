@@ -1,0 +1,17 @@
+"""Fixtures that several test files share."""
+
+import shutil
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL server, started when a test first asks for it."""
+    if not all(map(shutil.which, ("initdb", "postgres"))):
+        pytest.skip("no PostgreSQL here: install Debian's postgresql and put it on the path")
+    from databases import Server  # psycopg is needed only here
+
+    server = Server()
+    yield server
+    server.remove()
