@@ -312,6 +312,15 @@ def dask_cli(name, *options):
     return [sys.executable, "-c", code, *options]
 
 
+def stop(process):
+    """Dask's own worker sometimes waits for a closed scheduler for longer than anybody wants to."""
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 @pytest.fixture(scope="module")
 def dask(tmp_path_factory):
     """A scheduler and a worker of its own on this machine, as others would start them."""
@@ -333,7 +342,7 @@ def dask(tmp_path_factory):
         for process in reversed(started):
             process.terminate()
         for process in reversed(started):
-            process.wait(timeout=30)
+            stop(process)
         log.close()
 
 
