@@ -15,11 +15,8 @@ from driftbandit import (
     Always,
     AutoDOMD,
     Bandit,
-    Category,
-    Features,
     Log,
     Logged,
-    Number,
     Recipe,
     Reward,
     Uniform,
@@ -31,12 +28,8 @@ from driftbandit.evidence import windows
 from driftbandit.evidence.chart import BOTTOM, HEIGHT, TOP, Line, chart, ticks
 from driftbandit.evidence.streams import Band
 from driftbandit.loop.rules import Floor, Thompson
+from prices import ARMS, FEATURES
 
-FEATURES = Features(
-    context={"age": Number(18, 90), "country": Category(["NL", "DE"])},
-    arm={"price": Number(0, 100)},
-)
-ARMS = {"a": {"price": 9}, "b": {"price": 50}, "c": {"price": 80}}
 TRUTH = {"a": 0.2, "b": 0.5, "c": 0.3}
 DAY = 86400.0
 

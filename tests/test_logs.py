@@ -32,12 +32,8 @@ from driftbandit.loop import database
 from driftbandit.loop.book import Lesson
 from driftbandit.loop.events import Event
 from driftbandit.loop.rules import uniform
+from prices import ARMS, FEATURES
 
-FEATURES = Features(
-    context={"age": Number(18, 90), "country": Category(["NL", "DE"])},
-    arm={"price": Number(0, 100)},
-)
-ARMS = {"a": {"price": 9}, "b": {"price": 50}, "c": {"price": 80}}
 DECLARED = {"features": FEATURES, "reward": Reward(0, 1)}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -81,9 +80,7 @@ def _aside(share: float, request: Request, left: Ints) -> Floats:
     p = np.full(len(left), share / len(left))
     places = (request.names.index(name) for name in request.defaults)
     default = next(k for place in places for k in np.flatnonzero(left == place))
-    p[default] = -1.0
-    p[default] = -math.fsum(p.tolist())  # so that all add up to 1, as exactly as floats can
-    return p
+    return rules.completed(p, int(default))
 
 
 def words(asked: Asked, view: View) -> rules.Words:

@@ -63,9 +63,7 @@ class Postgres:
             if had == 0 and not write:
                 raise LedgerError(f"{self.path!r} holds no loops: name another database")
             if write and had == 0:
-                self._writer.execute(
-                    "CREATE TABLE driftbandit_migration (step INTEGER PRIMARY KEY)"
-                )
+                self._writer.execute(COUNTED)
             for k, step in enumerate(steps[had:] if write else (), start=had + 1):
                 self._writer.execute(step)
                 self._writer.execute("INSERT INTO driftbandit_migration VALUES (%s)", (k,))

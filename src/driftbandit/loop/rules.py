@@ -67,14 +67,13 @@ class Rule(Recipe):
     def probabilities(self, bandit: Bandit, X: Floats, words: Words) -> Floats:
         """Exact probabilities of arms X (K, dim): math.fsum of them is 1.0."""
         p = (1.0 - self.share) * self.weights(bandit, X, words) + self.share / len(X)
-        return _rounded(p)
+        return completed(p, int(np.argmax(p)))
 
 
-def _rounded(p: Floats) -> Floats:
-    """p with the largest made 1 minus the others, rounded once."""
-    top = int(np.argmax(p))
-    p[top] = -1.0
-    p[top] = -math.fsum(p.tolist())
+def completed(p: Floats, k: int) -> Floats:
+    """p with p[k] made 1 minus the others, rounded once."""
+    p[k] = -1.0
+    p[k] = -math.fsum(p.tolist())
     return p
 
 
