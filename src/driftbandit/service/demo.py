@@ -1,0 +1,96 @@
+"""`driftbandit serve --demo`: a simulated shop whose world turns over while one watches."""
+
+from __future__ import annotations
+
+import heapq
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from driftbandit.service.client import AwayError, Client
+
+LOOP = "shop"
+RATE = 20.0  # visitors a second
+TURN = 75.0  # seconds after which tastes turn over
+SLOWEST = 2.5  # seconds until a click comes
+OFFERS = {
+    "tent": {"kind": "outdoor", "price": 120},
+    "novel": {"kind": "books", "price": 15},
+    "lamp": {"kind": "home", "price": 60},
+    "speaker": {"kind": "music", "price": 90},
+}
+DEFAULT = "lamp"  # what the shop shows today
+DECLARED: dict[str, Any] = {
+    "features": {
+        "context": {
+            "device": {"type": "Category", "values": ["phone", "desktop"]},
+            "member": {"type": "Flag"},
+        },
+        "arm": {
+            "kind": {"type": "Category", "values": ["outdoor", "books", "home", "music"]},
+            "price": {"type": "Number", "low": 0, "high": 150},
+        },
+    },
+    "reward": {"low": 0, "high": 1, "wait": "3s", "missing": 0},
+    "policy": "AutoDOMD",
+    "floor": 0.08,
+    "holdout": 0.1,  # a tenth always gets the default: what it is worth is known all the time
+}
+# What visitors like best, by device; the world goes round. Others click one time in ten.
+TASTES = (
+    {"phone": "music", "desktop": "books"},
+    {"phone": "books", "desktop": "outdoor"},
+    {"phone": "outdoor", "desktop": "music"},
+)
+LIKED, OTHERS, HOME, MEMBER = 0.55, 0.08, 0.22, 0.1
+
+
+class Shop:
+    """Visitors, and their clicks, which come a little later. `seed` draws them."""
+
+    def __init__(self, client: Client, seed: int = 0) -> None:
+        self._client, self._rng = client, random.Random(seed)
+        self._clicks: list[tuple[float, str]] = []  # a heap: when, and of which decision
+
+    def visit(self, now: float) -> None:
+        """One visitor, `now` seconds after the start, and the clicks that are due."""
+        visitor = {
+            "device": self._rng.choice(["phone", "desktop"]),
+            "member": self._rng.random() < 0.3,
+        }
+        made = self._client.decide(visitor, OFFERS, default=DEFAULT)
+        if self._rng.random() < chance(visitor, OFFERS[str(made.arm)]["kind"], now):
+            when = now + self._rng.uniform(0.3, SLOWEST)
+            heapq.heappush(self._clicks, (when, made.id))
+        while self._clicks and self._clicks[0][0] <= now:
+            self._client.reward(heapq.heappop(self._clicks)[1], 1)
+
+
+def chance(visitor: dict[str, Any], kind: Any, now: float) -> float:
+    """How likely a visitor clicks; what is for the home is liked a little by everybody."""
+    liked = TASTES[int(now // TURN) % len(TASTES)][visitor["device"]] == kind
+    base = LIKED if liked else HOME if kind == "home" else OTHERS
+    return base + (MEMBER if visitor["member"] else 0.0)
+
+
+def run(address: Callable[[], str | None], over: threading.Event) -> None:
+    """Declare the loop once the service has an address, and send visitors until it is over."""
+    while (url := address()) is None:
+        if over.wait(0.02):
+            return
+    print(f"the demo runs: open {url} in a browser; Ctrl-C ends it", flush=True)
+    with Client(url, LOOP, timeout=60.0) as client:
+        try:
+            client.declare(**DECLARED)
+            _visits(Shop(client), over)
+        except AwayError:
+            return  # the service was stopped first
+
+
+def _visits(shop: Shop, over: threading.Event) -> None:
+    begun = time.monotonic()
+    while not over.is_set():
+        shop.visit(time.monotonic() - begun)
+        over.wait(1.0 / RATE)
