@@ -72,13 +72,13 @@ def _demo(file: str | None, options: dict[str, Any]) -> None:
     server.log_to_stderr("WARNING")
     with tempfile.TemporaryDirectory() as folder:
         made = server.server(Path(folder) / "demo.db", open_door=True, **options)
-        over = threading.Event()
-        shop = threading.Thread(target=demo.run, args=(lambda: server.address(made), over))
+        look = (lambda: server.address(made)), (lambda: made.should_exit)
+        shop = threading.Thread(target=demo.run, args=look)
         shop.start()
         try:
             _run(made)
         finally:
-            over.set()
+            made.should_exit = True  # also where it could not start
             shop.join()
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import heapq
 import random
-import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from driftbandit.service.client import AwayError, Client
@@ -15,6 +15,7 @@ LOOP = "shop"
 RATE = 20.0  # visitors a second
 TURN = 75.0  # seconds after which tastes turn over
 SLOWEST = 2.5  # seconds until a click comes
+PATIENCE, HURRY = 120.0, 2.0  # seconds to wait for an answer, at first and later on
 OFFERS = {
     "tent": {"kind": "outdoor", "price": 120},
     "novel": {"kind": "books", "price": 15},
@@ -75,22 +76,28 @@ def chance(visitor: dict[str, Any], kind: Any, now: float) -> float:
     return base + (MEMBER if visitor["member"] else 0.0)
 
 
-def run(address: Callable[[], str | None], over: threading.Event) -> None:
+def run(address: Callable[[], str | None], over: Callable[[], bool]) -> None:
     """Declare the loop once the service has an address, and send visitors until it is over."""
     while (url := address()) is None:
-        if over.wait(0.02):
+        if over():
             return
+        time.sleep(0.02)
     print(f"the demo runs: open {url} in a browser; Ctrl-C ends it", flush=True)
-    with Client(url, LOOP, timeout=60.0) as client:
-        try:
-            client.declare(**DECLARED)
+    with suppress(AwayError):  # the service was stopped first
+        _declare(url)
+        with Client(url, LOOP, timeout=HURRY) as client:
             _visits(Shop(client), over)
-        except AwayError:
-            return  # the service was stopped first
 
 
-def _visits(shop: Shop, over: threading.Event) -> None:
+def _declare(url: str) -> None:
+    """With a first visitor, who may have to wait for a compiler, and sees nothing."""
+    with Client(url, LOOP, timeout=PATIENCE) as client:
+        client.declare(**DECLARED)
+        client.cancel(client.decide({}, OFFERS, default=DEFAULT).id)
+
+
+def _visits(shop: Shop, over: Callable[[], bool]) -> None:
     begun = time.monotonic()
-    while not over.is_set():
+    while not over():
         shop.visit(time.monotonic() - begun)
-        over.wait(1.0 / RATE)
+        time.sleep(1.0 / RATE)
