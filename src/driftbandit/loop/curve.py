@@ -10,7 +10,7 @@ from driftbandit.loop.estimates import Estimate
 from driftbandit.loop.values import Line, Target, value
 from driftbandit.reward import Reward
 
-WINDOWS = 40  # at most
+WINDOWS = 20  # at most
 # Seconds that people count in; longer windows are whole days.
 WIDTHS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 43200, 86400)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import threading
 import time
@@ -70,6 +71,7 @@ def _demo(file: str | None, options: dict[str, Any]) -> None:
     if file is not None:
         raise ValueError("--demo has a ledger of its own: leave the file out")
     server.log_to_stderr("WARNING")
+    logging.getLogger("driftbandit.loop").setLevel("ERROR")  # the page shows its concerns
     with tempfile.TemporaryDirectory() as folder:
         made = server.server(Path(folder) / "demo.db", open_door=True, **options)
         look = (lambda: server.address(made)), (lambda: made.should_exit)

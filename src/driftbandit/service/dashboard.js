@@ -109,7 +109,7 @@ function complain(text) {
 }
 
 const percent = value => `${(100 * value).toFixed(1)} %`;
-const signed = value => (value < 0 ? "−" : "+") + number(Math.abs(value));
+const signed = value => (value < 0 ? "−" : "+") + number(Number(Math.abs(value).toPrecision(2)));
 const plain = value => (value < 0 ? "−" : "") + number(Math.abs(value));
 const mean = found => found ? plain(Number(found.mean.toPrecision(3))) : "unknown";
 const range = found => found ?
@@ -132,15 +132,18 @@ function tile(name, label, text, note, value) {
   return box;
 }
 
+const ORDER = { loop: 0, uniform: 2 }; // the others between them
 function tiles({ report, behind, waiting, mode, policy }) {
-  const values = Object.entries(report.values).map(([name, found]) =>
+  const last = name => Object.hasOwn(ORDER, name) ? ORDER[name] : 1;
+  const named = Object.entries(report.values).sort(([a], [b]) => last(a) - last(b));
+  const values = named.map(([name, found]) =>
     tile(`value-${name}`, `reward, ${nameOf(name)}`, mean(found), range(found), found?.mean));
   const { memory } = report;
   return [...values,
     tile("decisions", "decisions", report.decisions.toLocaleString("en"), `${policy}, ${mode}`, report.decisions),
-    tile("rewards", "rewards", report.rewards.toLocaleString("en"), `the latest ${report.recent.toLocaleString("en")} decisions are judged`, report.rewards),
+    tile("rewards", "rewards", report.rewards.toLocaleString("en"), `latest ${report.recent.toLocaleString("en")} are judged`, report.rewards),
     tile("memory", "memory", memory === null ? "unknown" : number(Math.round(memory)), report.state ?? "rewards", memory),
-    tile("exploration", "exploration", percent(report.exploration), "another arm than the likeliest", report.exploration),
+    tile("exploration", "exploration", percent(report.exploration), "chance of another arm", report.exploration),
     tile("missing", "missing", percent(report.missing), `late ${percent(report.late)}`, report.missing),
     tile("behind", "learner behind", `${behind.toFixed(1)} s`, `${waiting} lessons wait`, behind)];
 }
@@ -229,10 +232,11 @@ function legend(box, series) {
   }));
 }
 
-const PLACES = { loop: 0, default: 1, uniform: 2 };
+const PLACES = { loop: 0, default: 1 };
 function rewards(curve) {
-  const names = Object.keys(curve[0]?.values ?? {}).filter(name => curve.some(each => each.values[name]));
-  return names.map((name, k) => ({ name: nameOf(name), place: Object.hasOwn(PLACES, name) ? PLACES[name] : k,
+  const known = name => name !== "uniform" && curve.some(each => each.values[name]); // chance has a number, no line
+  const names = Object.keys(curve[0]?.values ?? {}).filter(known);
+  return names.map((name, k) => ({ name: nameOf(name), place: Object.hasOwn(PLACES, name) ? PLACES[name] : k + 1,
     points: curve.map(({ start, end, rows, values: { [name]: found } }) => found && {
       x: (start + end) / 2, y: found.mean, low: found.low, high: found.high,
       text: `${time(start)} to ${time(end)}: ${mean(found)} (${range(found)}), ${rows} decisions` }) }));
@@ -252,13 +256,14 @@ function changes({ health: { report: { changed } }, since }) {
   at("changed").tBodies[0].replaceChildren(...changed.map(({ term, before, after, deviation }) => {
     const name = element("th", term);
     name.scope = "row";
-    const moved = `${signed(after - before)} ± ${number(deviation)}`;
+    const moved = `${signed(after - before)} ± ${number(Number(deviation.toPrecision(2)))}`;
     return element("tr", undefined, name, ...[signed(before), signed(after), moved].map(text => element("td", text)));
   }));
 }
 
 function why({ runner_up: runner, lead, terms = {} }) {
-  const parts = Object.entries(terms).map(([term, value]) => `${term} ${signed(value)}`).join(", ");
+  const largest = Object.entries(terms).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+  const parts = largest.map(([term, value]) => `${term} ${signed(value)}`).join(", ");
   if (runner === undefined || runner === null) return parts;
   return `${signed(lead)} over ${runner}: ${parts}`;
 }

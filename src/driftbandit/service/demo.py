@@ -12,40 +12,31 @@ from typing import Any
 from driftbandit.service.client import AwayError, Client
 
 LOOP = "shop"
-RATE = 20.0  # visitors a second
+RATE = 25.0  # visitors a second
 TURN = 75.0  # seconds after which tastes turn over
 SLOWEST = 2.5  # seconds until a click comes
 PATIENCE, HURRY = 120.0, 2.0  # seconds to wait for an answer, at first and later on
 OFFERS = {
-    "tent": {"kind": "outdoor", "price": 120},
-    "novel": {"kind": "books", "price": 15},
-    "lamp": {"kind": "home", "price": 60},
-    "speaker": {"kind": "music", "price": 90},
+    "tent": {"kind": "outdoor"},
+    "novel": {"kind": "books"},
+    "lamp": {"kind": "home"},
+    "speaker": {"kind": "music"},
 }
 DEFAULT = "lamp"  # what the shop shows today
+KINDS = [offer["kind"] for offer in OFFERS.values()]
 DECLARED: dict[str, Any] = {
     "features": {
-        "context": {
-            "device": {"type": "Category", "values": ["phone", "desktop"]},
-            "member": {"type": "Flag"},
-        },
-        "arm": {
-            "kind": {"type": "Category", "values": ["outdoor", "books", "home", "music"]},
-            "price": {"type": "Number", "low": 0, "high": 150},
-        },
+        "context": {"phone": {"type": "Flag", "required": True}},
+        "arm": {"kind": {"type": "Category", "values": KINDS, "required": True}},
     },
     "reward": {"low": 0, "high": 1, "wait": "3s", "missing": 0},
     "policy": "AutoDOMD",
-    "floor": 0.08,
-    "holdout": 0.1,  # a tenth always gets the default: what it is worth is known all the time
+    "floor": 0.25,  # much exploration: what else is worth can be seen within minutes
+    "holdout": 0.2,
 }
-# What visitors like best, by device; the world goes round. Others click one time in ten.
-TASTES = (
-    {"phone": "music", "desktop": "books"},
-    {"phone": "books", "desktop": "outdoor"},
-    {"phone": "outdoor", "desktop": "music"},
-)
-LIKED, OTHERS, HOME, MEMBER = 0.55, 0.08, 0.22, 0.1
+# What visitors on a phone and others like best; the world goes round.
+TASTES = (("music", "books"), ("books", "outdoor"), ("outdoor", "music"))
+LIKED, HOME, OTHERS = 0.6, 0.25, 0.08  # chances of a click; a lamp is liked a little by everybody
 
 
 class Shop:
@@ -57,23 +48,21 @@ class Shop:
 
     def visit(self, now: float) -> None:
         """One visitor, `now` seconds after the start, and the clicks that are due."""
-        visitor = {
-            "device": self._rng.choice(["phone", "desktop"]),
-            "member": self._rng.random() < 0.3,
-        }
-        made = self._client.decide(visitor, OFFERS, default=DEFAULT)
-        if self._rng.random() < chance(visitor, OFFERS[str(made.arm)]["kind"], now):
+        phone = self._rng.random() < 0.5
+        made = self._client.decide({"phone": phone}, OFFERS, default=DEFAULT)
+        if self._rng.random() < chance(phone, OFFERS[str(made.arm)]["kind"], now):
             when = now + self._rng.uniform(0.3, SLOWEST)
             heapq.heappush(self._clicks, (when, made.id))
         while self._clicks and self._clicks[0][0] <= now:
             self._client.reward(heapq.heappop(self._clicks)[1], 1)
 
 
-def chance(visitor: dict[str, Any], kind: Any, now: float) -> float:
-    """How likely a visitor clicks; what is for the home is liked a little by everybody."""
-    liked = TASTES[int(now // TURN) % len(TASTES)][visitor["device"]] == kind
-    base = LIKED if liked else HOME if kind == "home" else OTHERS
-    return base + (MEMBER if visitor["member"] else 0.0)
+def chance(phone: bool, kind: str, now: float) -> float:
+    """How likely a visitor clicks."""
+    on_phone, elsewhere = TASTES[int(now // TURN) % len(TASTES)]
+    if kind == (on_phone if phone else elsewhere):
+        return LIKED
+    return HOME if kind == "home" else OTHERS
 
 
 def run(address: Callable[[], str | None], over: Callable[[], bool]) -> None:
@@ -93,7 +82,7 @@ def _declare(url: str) -> None:
     """With a first visitor, who may have to wait for a compiler, and sees nothing."""
     with Client(url, LOOP, timeout=PATIENCE) as client:
         client.declare(**DECLARED)
-        client.cancel(client.decide({}, OFFERS, default=DEFAULT).id)
+        client.cancel(client.decide({"phone": False}, OFFERS, default=DEFAULT).id)
 
 
 def _visits(shop: Shop, over: Callable[[], bool]) -> None:

@@ -142,5 +142,5 @@ def _line(
     line = v.Shown(found.id, at, found.role, position, place.arm, place.probability)
     if why is not None:
         line.runner_up, line.lead = why.runner_up, why.lead
-        line.terms = dict(list(why.terms.items())[:TERMS])
+        line.terms = dict([term for term in why.terms.items() if term[1]][:TERMS])
     return line
