@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 from contextlib import ExitStack, closing, contextmanager
 
+import numpy as np
 import pytest
 
 from browsing import browser, needs_chromium
@@ -300,18 +301,23 @@ class Bought:
 
 
 def test_the_demos_world_turns_over():
-    rates = {}
-    for arm in demo.OFFERS:
+    kinds = {arm: offer["kind"] for arm, offer in demo.OFFERS.items()}
+    for phone in (True, False):
+        best = []
         for turn in range(3):
-            client = Bought(arm)
-            shop = demo.Shop(client, seed=turn)
-            for k in range(600):
-                shop.visit(turn * demo.TURN + k * 0.1)
-            rates[arm, turn] = client.clicks / client.made
-    best = [max(demo.OFFERS, key=lambda arm: rates[arm, turn]) for turn in range(3)]
-    assert demo.DEFAULT not in best
-    assert all(rates[demo.DEFAULT, turn] == pytest.approx(0.25, abs=0.05) for turn in range(3))
-    assert len({rates["novel", turn] > 0.2 for turn in range(3)}) == 2  # liked now and then
+            chances = {arm: demo.chance(phone, kinds[arm], turn * demo.TURN) for arm in kinds}
+            best.append(max(chances, key=chances.get))
+            assert sorted(chances.values())[-2] == chances[demo.DEFAULT]  # safe, and never best
+        assert len(set(best)) == 3
+
+
+def test_the_demos_visitors_click_as_often_as_they_should():
+    client = Bought("novel")
+    shop = demo.Shop(client, seed=1)
+    for k in range(3000):
+        shop.visit(k * demo.TURN / 3000)
+    expected = np.mean([demo.chance(phone, "books", 0.0) for phone in (True, False)])
+    assert client.clicks / client.made == pytest.approx(expected, abs=0.03)
 
 
 def test_watching_does_not_hold_decisions(port):

@@ -96,7 +96,7 @@ def _text(path: Path | None) -> str | None:
 
 
 def backup(
-    file: File,
+    file: Annotated[str, typer.Argument(help="The ledger, an SQLite file.")],
     copy: Annotated[Path, typer.Argument(help="The new file.")],
 ) -> None:
     """Copy a ledger while it is in use; the same command the other way restores it."""
