@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import resource
 import signal
@@ -54,8 +55,9 @@ def resident() -> float:
     return 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def started(path: Path) -> tuple[float, float]:
-    """Seconds from the command to the first decision, and megabytes of the service then."""
+def started(path: Path) -> tuple[float, float, float]:
+    """Seconds from the command to the first decision, and of a processor until then, and megabytes
+    of the service."""
     command = [sys.executable, "-m", "driftbandit", "serve", str(path), "--port", "0", "--open"]
     begun = time.perf_counter()
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -69,13 +71,15 @@ def started(path: Path) -> tuple[float, float]:
         send("POST", f"{loop}/decisions", ASKED[0])
         seconds = time.perf_counter() - begun
         status = Path(f"/proc/{process.pid}/status").read_text()
+        used = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
         process.send_signal(signal.SIGTERM)
         process.stderr.read()
-    return seconds, int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024.0
+    busy = sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
+    return seconds, busy, int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024.0
 
 
 def send(method: str, url: str, body: bytes) -> None:
-    """Ask until it answers: loops are opened while the service listens already."""
+    """Ask, and wait for the answer: the loop is opened on the way."""
     headers = {"content-type": "application/json"}
     asked = urllib.request.Request(url, body, headers, method=method)
     with urllib.request.urlopen(asked, timeout=60) as answer:
@@ -90,9 +94,10 @@ def figures(n: int):
     yield "while it is open: bytes in memory", memory, "", True
     with tempfile.TemporaryDirectory() as folder:
         found = sorted(started(Path(folder) / "shop.db") for _ in range(AFTER))
-    seconds, megabytes = found[len(found) // 2]
+    seconds, busy, megabytes = found[len(found) // 2]
     yield "a service with one loop: MB in memory", megabytes, "", True
     yield "command to first decision, warm: s", seconds, f"<= {START:g}", seconds <= START
+    yield "of which a processor was busy: s", busy, "", True
 
 
 def main() -> int:

@@ -139,6 +139,12 @@ def test_systemd_takes_the_unit(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.skipif(not shutil.which("hadolint"), reason="no hadolint")
+def test_hadolint_takes_the_image():
+    done = subprocess.run(["hadolint", IMAGE], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 def instructions():
     text = re.sub(r"^#.*\n", "", IMAGE.read_text(), flags=re.M).replace("\\\n", " ")
     return [line.split(maxsplit=1) for line in text.splitlines() if line.strip()]
