@@ -71,7 +71,9 @@ def check_host(host: str, open_door: bool) -> None:
     except ValueError:
         loopback = False
     if open_door and not loopback:
-        raise ValueError(f"--open is for this machine only, got the host {host!r}: use keys")
+        raise ValueError(
+            f"--open and --demo are for this machine only, got the host {host!r}: use keys"
+        )
 
 
 def first_key(path: str) -> str | None:
