@@ -22,6 +22,7 @@ from browsing import browser, needs_chromium
 from driftbandit import Client
 from driftbandit.loop import database
 from driftbandit.service import demo, live
+from driftbandit.service import keys as service_keys
 from driftbandit.service.keys import Keys
 from driftbandit.service.limits import Limits
 from serving import ask, in_thread
@@ -207,9 +208,9 @@ def test_the_page_has_no_data_and_a_strict_policy(port):
 
 
 @contextmanager
-def streamed(port):
+def streamed(port, key=""):
     link = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    link.request("GET", "/v1/loops/shop/live")
+    link.request("GET", "/v1/loops/shop/live", headers={"authorization": f"Bearer {key}"})
     with closing(link), link.getresponse() as answer:
         assert answer.status == 200
         assert answer.headers["content-type"].startswith("text/event-stream")
@@ -238,6 +239,22 @@ def test_a_stream_tells_what_is_new_and_ends(port, monkeypatch):
     assert found["health"]["report"]["curve"][-1]["rows"] > 0
     assert ask(port, "GET", "/v1/loops/nobody/live")[0] == 404
     assert ask(port, "GET", "/v1/loops/nobody/overview")[0] == 404
+
+
+def test_a_revoked_key_ends_the_view(tmp_path, monkeypatch):
+    monkeypatch.setattr(live, "LIFE", 0.3)
+    monkeypatch.setattr(service_keys, "FRESH", 0.0)
+    keys = Keys(tmp_path / "shop.db")
+    boss, reader = keys.create("boss", ["admin"]), keys.create("me", ["read"])
+    with in_thread(tmp_path / "shop.db", open_door=False) as port:
+        assert ask(port, "PUT", "/v1/loops/shop", SHOP, key=boss)[0] == 201
+        assert ask(port, "GET", "/v1/loops/shop/overview")[0] == 401
+        with streamed(port, reader) as stream:
+            event(stream)
+            keys.revoke("me")
+            assert stream.read() == b""
+        assert ask(port, "GET", "/v1/loops/shop/live", key=reader)[0] == 401
+    keys.close()
 
 
 def test_slates_are_shown_by_position(port):

@@ -529,7 +529,7 @@ def test_curl_in_the_docs_runs(tmp_path):
     keys.close()
     assert done.returncode == 0, done.stderr
     assert '{"outcome":"counted"}' in done.stdout
-    assert pl.read_parquet(tmp_path / "log.parquet")["id"].to_list() == ["visit-1"]
+    assert pl.read_parquet(tmp_path / "log.parquet")["id"].to_list() == ["visit-1", "visit-0"]
 
 
 PAGE = (Path(__file__).parent.parent / "docs" / "service.md").read_text()

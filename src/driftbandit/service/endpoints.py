@@ -103,14 +103,11 @@ def _made_or_not(answer: Any) -> m.MadeOrNot:
 
 async def record(call: Call) -> Reply:
     """Decisions that were made elsewhere, each on its own."""
-    answers = await _each(call, "record")
-    return Reply(200, m.Recorded([_recorded_or_not(each) for each in answers]))
-
-
-def _recorded_or_not(answer: Any) -> m.RecordedOrNot:
-    if isinstance(answer, m.Problem):
-        return m.RecordedOrNot(problem=answer)
-    return m.RecordedOrNot(outcome=answer)
+    said = [
+        m.RecordedOrNot(problem=each) if isinstance(each, m.Problem) else m.RecordedOrNot(each)
+        for each in await _each(call, "record")
+    ]
+    return Reply(200, m.Recorded(said))
 
 
 async def _each(call: Call, kind: str) -> list[Any]:
