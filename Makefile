@@ -24,7 +24,7 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 
 bench: $(VENV)/.test      ## the speed figures, as ratios from one run
-	$(BIN)/python -m benchmarks.speed
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.speed
 
 bench-roads: $(VENV)/.test    ## first use, real dimensions, every kind of call, as ratios from one run
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.roads
@@ -86,7 +86,7 @@ bench-suite: $(VENV)/.test   ## suite-2, worlds and real streams, with everybody
 	$(BIN)/python -m benchmarks.readme results
 
 bench-guard: $(VENV)/.test   ## fails when a speed ratio slips by more than 20 %
-	$(BIN)/python -m benchmarks.guard
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.guard
 
 bench-proof: $(VENV)/.test   ## every inequality of the proofs on a run, as a table and a figure
 	$(BIN)/python -m benchmarks.proof
@@ -100,7 +100,7 @@ docs: $(VENV)/.test       ## run what the documents quote and put the numbers in
 	  same-tuning-budget scaling-in-dimension many-worlds ablation late-rewards bob; do \
 	  $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/driftbandit suite all
-	$(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
 	$(BIN)/python -m benchmarks.fleet --csv docs/results/fleet.csv
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.roads --csv docs/results/roads.csv
 	$(BIN)/python -m benchmarks.runtime --csv docs/results/runtime.csv

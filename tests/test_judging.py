@@ -116,7 +116,7 @@ def test_a_run_is_locked_in_by_its_last_rounds(benchmark, monkeypatch, results):
     monkeypatch.setattr(lockin, "TOGETHER", 2)
     monkeypatch.setattr(lockin, "LAST", 50)
     world = Stationary(horizon=80, arms=FixedArms(20))
-    policy = lockin.policies(world)[0]
+    policy = lockin.policies(world)[lockin.HERO]
     last, total = lockin.losses(policy, world, range(5))
     run = simulate(policy, world, range(5))
     np.testing.assert_array_equal(last, run.regret[:, 30:].mean(axis=1))
