@@ -5,7 +5,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-lab bench-peers bench-streams bench-suite bench-explain \
-  bench-rare bench-lockin bench-guard bench-proof mutants torture docs docs-site dist clean
+  bench-rare bench-lockin bench-calendars bench-guard bench-proof mutants torture docs docs-site dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -80,6 +80,9 @@ bench-rare: $(VENV)/.test   ## rare clicks: AutoDOMD against the best fixed sett
 
 bench-lockin: $(VENV)/.test   ## how many long runs stay with a worse arm
 	$(BIN)/python -m benchmarks.lockin --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-calendars: $(VENV)/.test   ## a million rounds: AutoDOMD against the best fixed half-life
+	$(BIN)/python -m benchmarks.calendars --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
 
 bench-suite: $(VENV)/.test   ## suite-2, worlds and real streams, with everybody; needs the data of docs/streams.md
 	$(BIN)/driftbandit suite all --suite suite-2

@@ -122,7 +122,20 @@ def test_a_run_is_locked_in_by_its_last_rounds(benchmark, monkeypatch, results):
     np.testing.assert_array_equal(last, run.regret[:, 30:].mean(axis=1))
     np.testing.assert_array_equal(total, run.total)
     found = list(lockin.lines(range(3), 80))
-    assert {line["policy"] for line in found} == set(lockin.NAMES)
+    assert {line["policy"] for line in found} == set(lockin.policies(world))
     assert all(line["locked"] <= 3 for line in found)
     worlds.write("lockin", found)
     assert "of 3 |" in lockin.table()
+
+
+def test_half_lives_are_chosen_and_judged_on_other_seeds(benchmark):
+    calendars = benchmark("calendars")
+    assert not set(calendars.CHOOSE) & set(calendars.JUDGE)
+    world = Stationary(horizon=200)
+    parts = calendars.totals(calendars.best_fixed(world, range(1))[0], world, range(3))
+    assert parts.shape == (3,)
+    found = [{"world": "at rest", "auto": 71.0, "ratio": 1.06}]
+    assert calendars.missed(found) == [
+        "at rest: 1.06",
+        "regret at rest: 71 where 70 is asked for",
+    ]
