@@ -23,7 +23,7 @@ HALF_LIVES = (300, 1_000, 3_000, 10_000, 30_000, None)  # None: never forgets
 BONUSES = (1.0, 2.0)
 CHOOSE, JUDGE = range(4), range(71_000, 71_010)
 TOGETHER = 10  # seeds played side by side: more need more memory
-AT_MOST, AT_REST = 1.05, 70.0  # AutoDOMD over the best half-life; its regret at rest
+AT_MOST = 1.05  # AutoDOMD over the best half-life where the world turns, over GLB-OMD at rest
 
 
 def worlds(rounds: int) -> dict[str, Simulated]:
@@ -84,11 +84,11 @@ def table() -> str:
 
 
 def missed(found: list[dict[str, Any]]) -> list[str]:
-    """What is not reached."""
-    out = [f"{each['world']}: {each['ratio']:.2f}" for each in found if each["ratio"] > AT_MOST]
-    if found[0]["auto"] > AT_REST:
-        out.append(f"regret at rest: {found[0]['auto']:.0f} where {AT_REST:g} is asked for")
-    return out
+    """What is not reached: as little regret as GLB-OMD at rest, as the best half-life elsewhere."""
+    at_rest, *turning = found
+    ratios = {at_rest["world"]: at_rest["auto"] / at_rest["glbomd"]}
+    ratios |= {each["world"]: each["ratio"] for each in turning}
+    return [f"{world}: {ratio:.2f}" for world, ratio in ratios.items() if ratio > AT_MOST]
 
 
 def main() -> None:

@@ -134,8 +134,6 @@ def test_half_lives_are_chosen_and_judged_on_other_seeds(benchmark):
     world = Stationary(horizon=200)
     parts = calendars.totals(calendars.best_fixed(world, range(1))[0], world, range(3))
     assert parts.shape == (3,)
-    found = [{"world": "at rest", "auto": 71.0, "ratio": 1.06}]
-    assert calendars.missed(found) == [
-        "at rest: 1.06",
-        "regret at rest: 71 where 70 is asked for",
-    ]
+    rest = {"world": "at rest", "auto": 107.0, "glbomd": 100.0, "ratio": 1.3}
+    turns = {"world": "turns", "auto": 1.0, "glbomd": 9.0, "ratio": 1.06}
+    assert calendars.missed([rest, turns]) == ["at rest: 1.07", "turns: 1.06"]
