@@ -91,7 +91,7 @@ class Watched:
     view: v.Overview
 
     def __init__(self, name: str) -> None:
-        self._name, self._counts = name, {"": 0}  # unlike those of any loop
+        self._name, self._seen, self._again = name, ({"": 0}, 0), True  # unlike any loop
         self.asked, self.due, self.turn = -math.inf, -math.inf, asyncio.Lock()
         self.noted: deque[tuple[float, Decision | Slate]] = deque(maxlen=NOTED)
         self._latest: deque[v.Shown] = deque(maxlen=LATEST)
@@ -99,10 +99,11 @@ class Watched:
         self._since: float | None = None
 
     def look(self, loop: Loop) -> None:
-        """Make a new view, if anything has happened."""
-        begun, counts = time.monotonic(), loop.counts
-        if counts != self._counts:
-            self.view, self._counts = self._look(loop), counts
+        """Make a new view if anything has happened, and once more when that is taught, too."""
+        begun, seen = time.monotonic(), (loop.counts, loop.lag.lessons)
+        if self._again or seen != self._seen:
+            self._again, self._seen = seen != self._seen, seen
+            self.view = self._look(loop)
         self.due = time.monotonic() + max(PAUSE, REST * (time.monotonic() - begun))
 
     def _look(self, loop: Loop) -> v.Overview:
