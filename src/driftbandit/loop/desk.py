@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import time
 from collections.abc import Sequence
@@ -40,7 +39,6 @@ class Desk:
         self._stored = known_lessons(ledger)  # by the newest checkpoint
         replayed = self.learner.lessons - self._stored
         self.clerk = Clerk(ledger, book, self.teacher.hand, now, not self._caller, replayed)
-        self.warned = -math.inf  # when concerns were logged
         self._open = True
         log.info("loop %r is open after %d events", ledger.name, book.seq)
 

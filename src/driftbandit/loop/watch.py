@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -26,6 +27,7 @@ log = logging.getLogger("driftbandit.loop")
 WINDOW = 10_000  # latest events
 BINS, LEAST = 5, 20  # of the calibration, and decisions in each
 AGAIN = 60.0  # seconds after which concerns are logged again
+_warned: WeakKeyDictionary[Desk, float] = WeakKeyDictionary()  # when they were
 TARGETS = {"loop": itself, "uniform": uniform, "default": default}
 
 
@@ -56,8 +58,8 @@ def health(desk: Desk, since: float | None) -> Health:
 
 def _warn(desk: Desk, found: Health) -> None:
     """Who watches asks every second: the log need not repeat it."""
-    if found.concerns and time.monotonic() - desk.warned >= AGAIN:
-        desk.warned = time.monotonic()
+    if found.concerns and time.monotonic() - _warned.get(desk, -math.inf) >= AGAIN:
+        _warned[desk] = time.monotonic()
         for concern in found.concerns:
             log.warning("loop %r: %s", found.name, concern)
 
