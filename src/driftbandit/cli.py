@@ -232,6 +232,8 @@ def replay(
         bool, typer.Option(help="Only learn where it would have done the same.")
     ] = False,
     out: Annotated[Path | None, typer.Option("--out", help="File for the learner (.npz).")] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     name: LoopName = "loop",
     reward: Limits = None,
     features: Declared = None,
@@ -242,12 +244,16 @@ def replay(
     log = _log(path, name, reward, features, column)
     known = _policies([policy] if policy else [], modules)
     if rejection:
+        if scheduler is not None:
+            raise ValueError("rejection replay is for one process: leave --scheduler out")
         found = log.rejection(next(iter(known.values()), None))
         mean = f", mean reward {found.curve[-1]:.4g}" if len(found.curve) else ""
         print(f"{len(found.curve):,} of {found.rows:,} rows accepted{mean}")
     else:
-        found = log.replay(next(iter(known.values()), None))
+        cluster = {"scheduler": scheduler, "workers": workers}
+        found = log.replay(next(iter(known.values()), None), **cluster)
         print(f"{found.rows:,} rows taught to {found.bandit.policy.name}; digest {found.digest}")
+    print("".join(f"{each}\n" for each in log.counts.sentences()), end="")
     if out:
         found.bandit.save(out)
         print(f"learner: {out}")
