@@ -47,14 +47,21 @@ class World:
         self.h, self.q = np.empty((2, logs, n, ARMS))  # q: the learner's means before each row
         self.A, self.R = np.empty((logs, n), dtype=np.int64), np.empty((logs, n))
         rows = np.arange(logs)
-        live, learner = (np.stack([np.ones((logs, ARMS)), np.full((logs, ARMS), 2.0)]) for _ in "12")
+        live, learner = (
+            np.stack([np.ones((logs, ARMS)), np.full((logs, ARMS), 2.0)]) for _ in "12"
+        )
         for t in range(n):
             h = np.full((logs, ARMS), FLOOR / ARMS if adaptive else 1.0 / ARMS)
             if adaptive:
                 h[rows, np.argmax(live[0] / live[1], axis=1)] += 1.0 - FLOOR
             a = (rng.random((logs, 1)) > np.cumsum(h, axis=1)).sum(axis=1).clip(0, ARMS - 1)
             r = (rng.random(logs) < self.truth[t, a]).astype(float)
-            self.h[:, t], self.q[:, t], self.A[:, t], self.R[:, t] = h, learner[0] / learner[1], a, r
+            self.h[:, t], self.q[:, t], self.A[:, t], self.R[:, t] = (
+                h,
+                learner[0] / learner[1],
+                a,
+                r,
+            )
             live = 0.99 * live + np.array([0.01, 0.02])[:, None, None]
             for sums in (live, learner):
                 sums[0, rows, a] += r

@@ -19,7 +19,7 @@ def _no_wait_for_the_disk(monkeypatch):
 
 
 def play(loop, n=80, seed=0, start=0.0, users=9):
-    """Slates, cancelled decisions, keys whose first decision had no arm, rewards that never come."""
+    """Slates, cancelled decisions, keys that begin without an arm, rewards that never come."""
     rng = np.random.default_rng(seed)
     for t in start + 10.0 * np.arange(n):
         user, context = f"ü {rng.integers(users)}", {"age": int(rng.integers(18, 90))}

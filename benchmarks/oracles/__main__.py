@@ -24,12 +24,11 @@ from benchmarks.peers.registry import Peer
 
 GOLDEN = venvs.ROOT / "tests" / "golden"
 TOLERANCE = 1e-10
-OBP = Peer(
-    "obp",
-    ("--no-deps", "--ignore-requires-python", "obp==0.5.7", "numpy==2.*", "scipy==1.*")
-    + ("scikit-learn==1.7.*", "joblib", "threadpoolctl", "pandas==2.*", "python-dateutil")
-    + ("pytz", "tzdata", "six"),
-)
+NEEDED = (
+    "numpy==2.*", "scipy==1.*", "scikit-learn==1.7.*", "joblib", "threadpoolctl", "pandas==2.*",
+    "python-dateutil", "pytz", "tzdata", "six",
+)  # fmt: skip
+OBP = Peer("obp", ("--no-deps", "--ignore-requires-python", "obp==0.5.7", *NEEDED))
 CONFSEQ = Peer("confseq", ("confseq==0.0.11", "numpy==2.*", "scipy==1.*"))
 ORACLES = {OBP: ours.values_of, CONFSEQ: ours.capital_of}
 

@@ -36,7 +36,10 @@ def said(obp: Any, rows: Rows) -> dict[str, float]:
     """By our names."""
     n = np.arange(len(rows.action))
     log = {"reward": rows.reward, "action": rows.action, "action_dist": rows.pi[:, :, None]}
-    p, q = {"pscore": rows.h[n, rows.action]}, {"estimated_rewards_by_reg_model": rows.q[:, :, None]}
+    p, q = (
+        {"pscore": rows.h[n, rows.action]},
+        {"estimated_rewards_by_reg_model": rows.q[:, :, None]},
+    )
     asked = {
         "ips": (obp.InverseProbabilityWeighting(), p),
         "snips": (obp.SelfNormalizedInverseProbabilityWeighting(), p),

@@ -13,7 +13,16 @@ from typing import Any
 from driftbandit import validate
 from driftbandit.evidence import dsjson
 from driftbandit.evidence.rows import BAD, NAMES, SKIP, Batch
-from driftbandit.evidence.sources import FATE, ROWS, Columns, Once, Source, exported, mapped, mapping
+from driftbandit.evidence.sources import (
+    FATE,
+    ROWS,
+    Columns,
+    Once,
+    Source,
+    exported,
+    mapped,
+    mapping,
+)
 from driftbandit.recipe import Recipe
 
 STORED = b"driftbandit"  # what Log.write leaves in a Parquet file's metadata

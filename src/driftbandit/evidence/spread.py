@@ -44,8 +44,8 @@ def spread(where: Where, scheduler: str, workers: int | None) -> Keyed:
     with where.opened() as (ledger, known):
         if known.declaration.key is None:
             raise ValueError(
-                "one learner learns one lesson after the other: only a loop with key= can be spread "
-                "over workers; leave scheduler out"
+                "one learner learns one lesson after the other: only a loop with key= can be "
+                "spread over workers; leave scheduler out"
             )
         known.declaration.taught.warm()  # workers would race to compile
         state, changes = unfold(ledger, known, origin(ledger))

@@ -43,7 +43,9 @@ def estimate(
     start, end = (float(v.min()), float(v.max())) if ends is None else ends
     unit = end - start or 1.0
     R = (v - start) / unit  # parts of the range: squares of large values would cancel
-    mean, spread = snips(total, squares, *(float(x.sum()) for x in (w * R, w * w * R, (w * R) ** 2)))
+    mean, spread = snips(
+        total, squares, *(float(x.sum()) for x in (w * R, w * w * R, (w * R) ** 2))
+    )
     low, high = -math.inf, math.inf
     if ends is not None:
         spread += squares / len(v) * (mean**2 + (1.0 - mean) ** 2)
