@@ -28,7 +28,7 @@ def estimators() -> Any:
         package = sys.modules[name] = types.ModuleType(name)
         package.__path__ = [str(folder)]
     torch = sys.modules["torch"] = types.ModuleType("torch")
-    torch.Tensor = object  # type: ignore[attr-defined]  # named in a signature, and nowhere else
+    torch.tensor = torch.Tensor = object  # type: ignore[attr-defined]  # only signatures name them
     return importlib.import_module("obp.ope.estimators")
 
 
