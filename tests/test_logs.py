@@ -543,7 +543,7 @@ def test_slates_are_counted_and_said_in_a_ledger_and_in_an_export(tmp_path, monk
     with Loop(tmp_path / "l.db", features=FEATURES, reward=Reward(0, 1), **options) as loop:
         for t in range(40):
             k = 2 if t % 4 == 0 else None
-            made = loop.decide({"age": 30}, ARMS, at=float(t), k=k)
+            made = loop.decide({"age": 30, "country": "NL"}, ARMS, at=float(t), k=k)
             for position in (0, 1) if k and t < 32 else () if k else (None,):
                 loop.reward(made.id, t % 2, at=float(t), position=position)
         path = loop.export(tmp_path / "export.parquet")
@@ -560,7 +560,8 @@ def test_slates_are_counted_and_said_in_a_ledger_and_in_an_export(tmp_path, monk
 def test_proposed_features_know_the_names_of_arms(tmp_path):
     """Two arms with the same columns are two arms; an arm that is rarely played is one, too."""
     twins = {"a": {"price": 5}, "b": {"price": 5}, "c": {"price": 9}}
-    given = [r | {"arms": twins, "action": "ab"[k % 2]} for k, r in enumerate(rows(60))]
+    played = [r | {"probability": None} for r in rows(60)]  # those of all arms say it
+    given = [r | {"arms": twins, "action": "ab"[k % 2]} for k, r in enumerate(played)]
     log = Log.read(lines(tmp_path / "log.jsonl", given))
     assert set(log.features.arm["arm"].values) == {"a", "b", "c"}
     assert set(log.features.arm) == {"arm", "price"}
@@ -569,7 +570,7 @@ def test_proposed_features_know_the_names_of_arms(tmp_path):
     copy = Log.read(log.write(tmp_path / "copy.parquet"))
     assert copy.features == log.features
     assert copy.replay(DOMD).digest == log.replay(DOMD).digest
-    numbered = [r | {"arms": list(ARMS.values()), "action": k % 3} for k, r in enumerate(rows(9))]
+    numbered = [r | {"arms": list(ARMS.values()), "action": k % 3} for k, r in enumerate(played)]
     log = Log.read(lines(tmp_path / "numbered.jsonl", numbered))
     assert set(log.features.arm) == {"price"}  # a place in a list is no name
     own = [r | {"arms": {"a": {"arm": "x"}, "b": {"arm": "y"}}, "action": "a"} for r in rows(9)]
