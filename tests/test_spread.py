@@ -162,9 +162,9 @@ def test_a_worker_that_cannot_open_the_ledger_says_so(tmp_path, dask, monkeypatc
         log.replay(scheduler=dask)
 
 
-def test_the_command_starts_a_cluster_here(tmp_path, monkeypatch, capsys):
+def test_the_command_asks_a_cluster(tmp_path, dask, monkeypatch, capsys):
     digest = shop(tmp_path / "shop.db")
-    args = ["replay", str(tmp_path / "shop.db"), "--scheduler", "local", "--workers", "2"]
+    args = ["replay", str(tmp_path / "shop.db"), "--scheduler", dask, "--workers", "3"]
     monkeypatch.setattr("sys.argv", ["driftbandit", *args])
     with pytest.raises(SystemExit) as stop:
         cli.main()

@@ -104,15 +104,12 @@ class _Work:
 
     def submit(self, lessons: list[Lesson], growth: Event | None) -> None:
         """One stretch."""
-        order = np.array([shard_of(each.key, self.count) for each in lessons], dtype=np.uint16)
-        mine: list[list[Lesson]] = [[] for _ in self.own]
-        for shard, lesson in zip(order.tolist(), lessons):
-            mine[shard].append(lesson)
+        run = partial(self.client.submit, pure=False)
+        order = [shard_of(each.key, self.count) for each in lessons]
+        parts = [run(shards.encoded, self.where, m, self.version) for m in self._dealt(lessons)]
         new = frozenset(each.key for each in lessons if each.key is not None) - self.seen
         self.seen |= new
-        run = partial(self.client.submit, pure=False)
-        parts = [run(shards.encoded, self.where, each, self.version) for each in mine]
-        args = self.where, self.population, parts, order, new, growth
+        args = self.where, self.population, parts, np.array(order, dtype=np.uint16), new, growth
         self.population = run(shards.populated, *args)
         births = [run(shards.births_of, self.population, k) for k in range(self.count)]
         each = zip(self.own, parts, births)
@@ -120,6 +117,13 @@ class _Work:
         if growth is not None:
             self.version = Recipe.from_dict(growth.read()["features"]).version
         self._keep_pace()
+
+    def _dealt(self, lessons: list[Lesson]) -> list[list[Lesson]]:
+        """The lessons of each shard."""
+        out: list[list[Lesson]] = [[] for _ in self.own]
+        for lesson in lessons:
+            out[shard_of(lesson.key, self.count)].append(lesson)
+        return out
 
     def _keep_pace(self) -> None:
         """Memory holds a few stretches, not the whole ledger."""

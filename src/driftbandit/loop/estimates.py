@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from driftbandit.estimators.bets import Floats
 from driftbandit.estimators.values import snips
 
 WIDTH = 1.96  # standard deviations: 95 %
@@ -40,16 +41,18 @@ def estimate(
     total, squares = float(w.sum()), float((w * w).sum())
     if len(v) < 2 or total <= 0.0:
         return None
-    start, end = (float(v.min()), float(v.max())) if ends is None else ends
-    unit = end - start or 1.0
-    R = (v - start) / unit  # parts of the range: squares of large values would cancel
-    mean, spread = snips(
-        total, squares, *(float(x.sum()) for x in (w * R, w * w * R, (w * R) ** 2))
-    )
-    low, high = -math.inf, math.inf
-    if ends is not None:
-        spread += squares / len(v) * (mean**2 + (1.0 - mean) ** 2)
-        low, high = 0.0, 1.0
-    half = WIDTH * math.sqrt(spread) / total
-    found = mean, max(mean - half, low), min(mean + half, high)
-    return Mean(len(v), total * total / squares, *(start + unit * each for each in found))
+    low, high = (float(v.min()), float(v.max())) if ends is None else ends
+    unit = high - low or 1.0
+    parts = _parts((v - low) / unit, w, bounded=ends is not None)
+    return Mean(len(v), total * total / squares, *(low + unit * each for each in parts))
+
+
+def _parts(R: Floats, w: Floats, bounded: bool) -> tuple[float, float, float]:
+    """Mean and interval of values from 0 to 1: squares of others would cancel."""
+    sums = [float(x.sum()) for x in (w, w * w, w * R, w * w * R, (w * R) ** 2)]
+    mean, spread = snips(*sums)
+    if bounded:
+        spread += sums[1] / len(R) * (mean**2 + (1.0 - mean) ** 2)
+    half = WIDTH * math.sqrt(spread) / sums[0]
+    low, high = (0.0, 1.0) if bounded else (-math.inf, math.inf)
+    return mean, max(mean - half, low), min(mean + half, high)
