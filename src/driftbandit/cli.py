@@ -205,7 +205,9 @@ def compare(
     _table("Regret of the first over that of the second", header, rows)
 
 
-LogPath = Annotated[Path, typer.Argument(help="Parquet, CSV, JSON lines, dsjson, or a ledger.")]
+LogPath = Annotated[  # text: a path would spoil postgresql://
+    str, typer.Argument(help="Parquet, CSV, JSON lines, dsjson, or a ledger.", metavar="PATH")
+]
 LoopName = Annotated[str, typer.Option("--name", help="Name of the loop in a ledger.")]
 Limits = Annotated[
     str | None, typer.Option("--reward", help="Smallest and largest reward: 0,1 or 0,500.")
@@ -290,12 +292,12 @@ def evaluate(
     options = {"over": over, "window": window, "level": level}
     found = evaluated(log, candidates, progress=True, **options)  # type: ignore[arg-type]
     print("\n".join([*found.verdicts, *(f"- {note}" for note in found.notes)]))
-    for path in found.write(out).values():
-        print(path)
+    for written in found.write(out).values():
+        print(written)
 
 
 def _log(
-    path: Path, name: str, reward: str | None, features: Path | None, column: list[str] | None
+    path: str, name: str, reward: str | None, features: Path | None, column: list[str] | None
 ) -> Any:
     """A log with what was declared of it."""
     import json
