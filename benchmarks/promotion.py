@@ -55,10 +55,9 @@ def promoted(n: int, effect: float, seed: int) -> int | None:
     """The row after which the gate opens; None if it stays closed."""
     arms, clicks, new, live = trial(n, effect, np.random.default_rng(seed))
     model = np.full(3 * n, CLICKS)
+    sums = np.cumsum(Difference().columns(arms, (new, live), model, clicks), axis=0)
     looks = np.linspace(0, n - 1, LOOKS + 1, dtype=int)[1:]
-    rows = Difference().columns(arms, (new, live), model, clicks)
-    sums = np.cumsum(np.add.reduceat(rows, [0, *looks[:-1] + 1]), axis=0)  # up to each look
-    low = lower(sums[:, 0], *Difference.bets(sums, True), ALPHA, 2.0)
+    low = lower(sums[looks, 0], *Difference.bets(sums[looks], True), ALPHA, 2.0)
     opened = looks[low > 1.0]
     return int(opened[0]) + 1 if len(opened) else None
 
