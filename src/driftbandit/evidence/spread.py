@@ -77,6 +77,8 @@ def _stretches(changes: Iterable[Change]) -> Iterator[tuple[list[Lesson], Event 
     lessons: list[Lesson] = []
     for change in changes:
         growth = change if isinstance(change, Event) else None
+        if growth is not None and growth.kind != "grow":
+            raise ValueError(f"a cluster cannot replay {growth.kind!r}: leave scheduler out")
         if isinstance(change, Lesson):
             lessons.append(change)
         if growth is not None or len(lessons) == STRETCH:
