@@ -15,7 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import claims, commands, examples, explain, lockin, rare, streams_figure, worlds
+from benchmarks import claims, commands, examples, explain, lockin, pitch, rare
+from benchmarks import streams_figure, worlds
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
@@ -31,7 +32,8 @@ PAGES = ("docs/tutorial.md", "docs/cli.md", "docs/from-vw.md", "docs/from-bayesi
 PAGES += ("docs/from-personalizer.md",)
 PAGES += ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
 PAGES += ("docs/leaderboard.md", "docs/theory.md", "docs/bob.md", "docs/streams.md")
-PAGES += ("docs/rewards.md", "docs/loop.md")
+PAGES += ("docs/rewards.md", "docs/loop.md", "docs/speed.md")
+PAGES += tuple(f"docs/gallery/{page.name}" for page in sorted(examples.FIGURES.glob("*.md")))
 
 
 def collect(results: Path) -> None:
@@ -243,6 +245,7 @@ def proof() -> str:
 
 
 TABLES = {
+    "packages": lambda: markdown(pitch.packages_table()),
     "commands": commands.reference,
     "proof": proof,
     "leaderboard": lambda: leaderboard("suite-1"),
