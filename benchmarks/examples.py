@@ -2,8 +2,8 @@
 
 A file of `examples/` is cut into cells by lines such as `# %% decide`, which editors know. A page
 shows one with `<!-- example: news decide -->`, what it printed with `<!-- output: news decide -->`.
-An example of the gallery also saves a figure, `NAME.svg`. `python -m benchmarks.examples` runs those
-with output on a page and stores it, and their figures; with names it runs these alone.
+An example of the gallery also saves a figure, `NAME.svg`. `python -m benchmarks.examples` runs
+those with output on a page and stores it, and their figures; with names it runs these alone.
 """
 
 from __future__ import annotations

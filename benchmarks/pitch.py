@@ -34,7 +34,13 @@ PACKAGES = (
     Package("MABWiser", "mabwiser LinUCB", "no", "no", "", "you", "by its simulator"),
     Package("river", "river LinUCB", "no", "by smoothing", "you", "you", "replay"),
 )  # fmt: skip
-HEAD = ["package", "one model for all arms", "forgets", "who chooses how fast", "who remembers until"]
+HEAD = [
+    "package",
+    "one model for all arms",
+    "forgets",
+    "who chooses how fast",
+    "who remembers until",
+]
 HEAD += ["what it says of a log", "µs per round", DRIFT, FLIP]
 
 

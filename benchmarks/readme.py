@@ -15,8 +15,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import claims, commands, examples, explain, lockin, pitch, rare
-from benchmarks import streams_figure, worlds
+from benchmarks import (
+    claims,
+    commands,
+    examples,
+    explain,
+    lockin,
+    pitch,
+    rare,
+    streams_figure,
+    worlds,
+)
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"

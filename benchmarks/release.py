@@ -1,9 +1,9 @@
 """What a release must pass: `make release-check`.
 
 Wheel and sdist are built, and twine looks at their metadata. Then both are installed into fresh
-environments: the wheel with the newest dependencies on every supported Python that is here, and with
-the oldest that pyproject.toml allows; the sdist once. In each, the README's programs run from what
-was installed, in an empty folder; with the extras, so do the tutorial and the command line.
+environments: the wheel with the newest dependencies on every supported Python that is here, and
+with the oldest that pyproject.toml allows; the sdist once. In each, the README's programs run from
+what was installed, in an empty folder; with the extras, so do the tutorial and the command line.
 """
 
 from __future__ import annotations

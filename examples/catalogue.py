@@ -1,6 +1,7 @@
 """Slates of ten from 100,000 items; docs/gallery/catalogue.md explains it."""
 
 # %% world
+import matplotlib.pyplot as plt
 import numpy as np
 
 from driftbandit import ArmSet, AutoDOMD, Bandit, Problem
@@ -35,8 +36,6 @@ slow = np.argsort(-bandit.scores(items).upper, kind="stable")[:K]  # values all 
 print("the slate is that of a full sort:", set(slow) == set(bandit.choose(catalogue, k=K)))
 
 # %% figure
-import matplotlib.pyplot as plt
-
 everyone = np.arange(ITEMS)
 best = [np.sort(chance(everyone, slate))[-K:].sum() for slate in (0, SLATES - 1)]
 random = [K * chance(everyone, slate).mean() for slate in (0, SLATES - 1)]

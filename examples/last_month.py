@@ -1,6 +1,7 @@
 """What another policy would have earned last month; docs/gallery/last-month.md explains it."""
 
 # %% log
+import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
 
@@ -37,12 +38,10 @@ log = Log.read(
 )
 found = evaluate(log, {"AutoDOMD": AutoDOMD, "always a": Always("a")}, window="3d")
 for name, worth in found.values.items():
-    print(f"{name}: {worth.estimates['dr'].value:.3f} sales a visit, effective rows {worth.effective:.0f}")
+    print(f"{name}: {worth.estimates['dr'].value:.3f} sales a visit")
 print(found.verdict.replace("; ", ";\n"))
 
 # %% figure
-import matplotlib.pyplot as plt
-
 fig, ax = plt.subplots()
 days = (found.starts - START) / DAY + 1
 for name in found.values:

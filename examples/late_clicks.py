@@ -3,6 +3,7 @@
 # %% world
 import heapq
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from driftbandit import Category, Features, Loop, Number, Reward
@@ -46,8 +47,6 @@ for name, clicks in found.items():
     print(f"{name}: {clicks[-1000:].mean():.0%} of the last 1,000 readers clicked")
 
 # %% figure
-import matplotlib.pyplot as plt
-
 fig, ax = plt.subplots()
 for name, clicks in found.items():
     ax.plot(np.convolve(clicks, np.full(300, 1 / 300), mode="valid"), label=name)

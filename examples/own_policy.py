@@ -4,6 +4,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from driftbandit import AutoDOMD, Policy, Scores, SignFlip, Uniform, simulate
@@ -43,15 +44,13 @@ class FadingRidge(Policy):
 
 # %% play
 world = SignFlip(horizon=2000, radius=3.0)
-check_policy(FadingRidge(problem=world.problem))  # it keeps the contract, or an error says where not
+check_policy(FadingRidge(problem=world.problem))  # or an error says what is wrong
 runs = {}
 for policy in (FadingRidge, AutoDOMD, Uniform):
     runs[policy.__name__] = run = simulate(policy(problem=world.problem), world, seeds=range(8))
     print(f"{policy.__name__}: regret {run.total.mean():.0f} ± {run.total.std():.0f}")
 
 # %% figure
-import matplotlib.pyplot as plt
-
 fig, ax = plt.subplots()
 for name, run in runs.items():
     ax.plot(run.mean(), label=name)

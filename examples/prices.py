@@ -1,6 +1,7 @@
 """Prices in euros that follow demand; docs/gallery/prices.md explains it."""
 
 # %% world
+import matplotlib.pyplot as plt
 import numpy as np
 
 from driftbandit import AutoDOMD, Bandit, Category, Features, Flag, Reward
@@ -43,8 +44,6 @@ for k, price in enumerate(PRICES):
     print(f"{price} euros to a member brings {low[k]:.1f} to {high[k]:.1f}")
 
 # %% figure
-import matplotlib.pyplot as plt
-
 fig, ax = plt.subplots()
 for member, name, colour in ((True, "members", "C0"), (False, "others", "C1")):
     t, price = np.array(played[member]).T

@@ -1,18 +1,21 @@
 """A click rate of two per cent; docs/gallery/rare-clicks.md explains it."""
 
 # %% world
+import matplotlib.pyplot as plt
 import numpy as np
 
 from driftbandit import AutoDOMD, Bandit, Category, Features
 
-ADS, VIEWS = [f"ad {n}" for n in range(8)], 30_000
+ADS, VIEWS = [f"ad {n}" for n in range(6)], 20_000
 DEVICES = ["phone", "desktop"]
 world = np.random.default_rng(0)
 # Click rates of every device and ad, before and after a new campaign; 2 % in the mean.
 rates = world.gamma(2.0, 0.01, size=(2, len(DEVICES), len(ADS)))
 
 # %% learn
-features = Features(context={"device": Category(DEVICES)}, arm={"ad": Category(ADS)})
+features = Features(
+    context={"device": Category(DEVICES, required=True)}, arm={"ad": Category(ADS, required=True)}
+)
 rows = [features.encode({"device": device}, [{"ad": ad} for ad in ADS]) for device in DEVICES]
 
 
@@ -42,8 +45,6 @@ for name, clicks in found.items():
     print(f"{name}: {clicks.sum():.0f} clicks, {clicks.mean():.1%} of the views")
 
 # %% figure
-import matplotlib.pyplot as plt
-
 fig, ax = plt.subplots()
 for (name, clicks), colour in zip(found.items(), ("grey", "C0", "C1")):
     ax.plot(np.cumsum(clicks), colour, label=name)

@@ -1,6 +1,7 @@
 """Routes by latency, with quiet nights; docs/gallery/routing.md explains it."""
 
 # %% world
+import matplotlib.pyplot as plt
 import numpy as np
 
 from driftbandit import DOMD, Category, Features, Loop, Reward
@@ -49,8 +50,6 @@ for name, (hour, took) in ((name, each.T) for name, each in found.items()):
     print(f"{name}: {took[(hour >= 8) & (hour < 9)].mean():.0f} ms from 8 to 9 o'clock")
 
 # %% figure
-import matplotlib.pyplot as plt
-
 fig, ax = plt.subplots()
 for name, (hour, took) in ((name, each.T) for name, each in found.items()):
     ax.plot(range(8, 20), [took[hour // 1 == h].mean() for h in range(8, 20)], "o-", label=name)

@@ -1,64 +1,59 @@
 """A learner for each user, born from the population; docs/gallery/users.md explains it."""
 
 # %% world
+import matplotlib.pyplot as plt
 import numpy as np
 
 from driftbandit import DOMD, Bandit, Category, Features, Loop, Reward
 
-GENRES, USERS, VISITS = ["crime", "comedy", "drama", "nature"], 80, 40
+SLOTS, GENRES = ["morning", "noon", "evening", "night"], ["crime", "comedy", "drama", "nature"]
+ARMS, USERS, VISITS = {genre: {"genre": genre} for genre in GENRES}, 100, 60
 rng = np.random.default_rng(0)
-# Most people like comedy; everybody has tastes of their own.
-likes = 1 / (1 + np.exp(1.5 - np.array([0.0, 1.5, 0.0, 0.0]) - rng.standard_normal((USERS, 4))))
-# Users come one after another, and stay for a while.
-visitors = np.repeat(np.arange(USERS), VISITS)
-visitors = visitors[np.argsort(visitors + rng.uniform(0, 10, len(visitors)))].tolist()
-luck = rng.random(len(visitors))
+# What people like depends on the hour; besides, everybody has a taste of their own.
+likes = 1 / (1 + np.exp(2.5 - 2.2 * np.eye(4) - 1.6 * rng.standard_normal((USERS, 1, 4))))
+users = np.repeat(np.arange(USERS), VISITS)  # they come one after another, and stay for a while
+users = users[np.argsort(users + rng.uniform(0, 10, len(users)))]
+visits = list(zip(users.tolist(), rng.integers(4, size=len(users)), rng.random(len(users))))
 
 
 # %% play
 def play(decide):
-    """Who liked what they saw: a line for each user, in the order of their visits."""
-    liked = [[] for _ in range(USERS)]
-    for user, u in zip(visitors, luck):
-        k, learn = decide(user)
-        liked[user].append(u < likes[user, k])
+    liked = [[] for _ in range(USERS)]  # by user, visit by visit
+    for user, slot, luck in visits:
+        k, learn = decide(user, slot)
+        liked[user].append(luck < likes[user, slot, k])
         learn(int(liked[user][-1]))
     return np.array(liked)
 
 
-def asking(bandits):
-    def decide(user):
-        k = bandits[user].choose(X)
-        return k, lambda reward: bandits[user].update(X[k], reward)
-
-    return decide
+def ask_bandit(bandit, x):
+    k = bandit.choose(x)
+    return k, lambda reward: bandit.update(x[k], reward)
 
 
-def asking_loop(user):
-    made = loop.decide({}, ARMS, key=str(user))
+def ask_loop(user, slot):
+    made = loop.decide({"slot": SLOTS[slot]}, ARMS, key=str(user))
     return GENRES.index(made.arm), lambda reward: loop.reward(made.id, reward)
 
 
 # %% compare
-ARMS = {genre: {"genre": genre} for genre in GENRES}
-features = Features(context={}, arm={"genre": Category(GENRES)})
-X, policy = features.encode({}, ARMS), DOMD(problem=features.problem(Reward(0, 1)))
-loop = Loop(":memory:", features=features, reward=Reward(0, 1), key="user_id", seed=0)
+slots, genres = Category(SLOTS, required=True), Category(GENRES, required=True)
+features, reward = Features(context={"slot": slots}, arm={"genre": genres}), Reward(0, 1)
+X = [features.encode({"slot": slot}, ARMS) for slot in SLOTS]
+everyone, *each = (Bandit(DOMD(problem=features.problem(reward))) for _ in range(USERS + 1))
+loop = Loop(":memory:", features=features, reward=reward, key="user_id", seed=0)
 found = {
-    "one learner for all": play(asking([Bandit(policy)] * USERS)),
-    "one for each, from nothing": play(asking([Bandit(policy) for _ in range(USERS)])),
-    "one for each, from the population": play(asking_loop),
+    "one learner for all": play(lambda user, slot: ask_bandit(everyone, X[slot])),
+    "one for each, from nothing": play(lambda user, slot: ask_bandit(each[user], X[slot])),
+    "one for each, from the population": play(ask_loop),
 }
 for name, liked in found.items():
     print(f"{name}: {liked[:, :10].mean():.0%} of the first ten, {liked[:, -10:].mean():.0%} later")
 
 # %% figure
-import matplotlib.pyplot as plt
-
 fig, ax = plt.subplots()
 for name, liked in found.items():
-    smooth = np.convolve(liked.mean(axis=0), np.full(8, 1 / 8), "valid")
-    ax.plot(np.arange(8, VISITS + 1), smooth, label=name)
-ax.set(xlabel="visit of a user", ylabel="share that is liked (mean of 8)")
+    ax.plot(np.arange(5, VISITS, 10), liked.mean(axis=0).reshape(-1, 10).mean(axis=1), label=name)
 ax.legend()
+ax.set(xlabel="visit of a user", ylabel="share that is liked")
 fig.savefig("users.svg")

@@ -33,7 +33,7 @@ def blocks(text):
 
 
 def commands(text):
-    """Lines of a shell script as words, without comments; what a here-document holds is left out."""
+    """Lines of a script as words, without comments and without what a here-document holds."""
     text = re.sub(r"<<'(\w+)'\n.*?^\1$", "", text, flags=re.M | re.S)
     text = re.sub(r"'[^']*'", lambda quoted: quoted[0].replace("\n", " "), text)
     lines = text.replace("\\\n", " ").splitlines()
