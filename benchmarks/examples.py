@@ -74,7 +74,7 @@ def store(names: list[str]) -> None:
             known[name] = run(name, Path(folder))
             for figure in Path(folder).glob(f"{name}.svg"):
                 shutil.copy(figure, FIGURES)
-    kept = {name: known[name] for name in shown()}
+    kept = {name: known[name] for name in shown() if name in known}
     STORED.write_text(json.dumps(kept, indent=1) + "\n")
 
 

@@ -50,6 +50,6 @@ for name in found.values:
     ax.fill_between(days, band.low, band.high, color=line.get_color(), alpha=0.15)
 truth = [np.mean([chance(age, d - 1)[0] for age in ages]) for d in days]
 ax.plot(days, truth, "k:", label="always a, the truth")
-ax.set(xlabel="day of October", ylabel="sales a visit, 95 % of windows inside the band")
+ax.set(xlabel="day of October", ylabel="sales a visit")
 ax.legend()
 fig.savefig("last_month.svg")

@@ -43,8 +43,8 @@ def play(**memory):
 # %% compare
 problem = Features(context={}, arm={"route": Category(ROUTES)}).problem(Reward(0, 1000, goal="min"))
 found = {
-    "forgets in rounds, half-life 80": play(policy=DOMD(problem=problem, half_life=80)),
-    "forgets in time, half-life 2 hours": play(policy=DOMD, half_life="2h"),
+    "forgets in rounds, half-life 320": play(policy=DOMD(problem=problem, half_life=320)),
+    "forgets in time, half-life 8 hours": play(policy=DOMD, half_life="8h"),
 }
 for name, (hour, took) in ((name, each.T) for name, each in found.items()):
     print(f"{name}: {took[(hour >= 8) & (hour < 9)].mean():.0f} ms from 8 to 9 o'clock")

@@ -7,9 +7,8 @@ import numpy as np
 from driftbandit import DOMD, Bandit, Category, Features, Loop, Reward
 
 SLOTS, GENRES = ["morning", "noon", "evening", "night"], ["crime", "comedy", "drama", "nature"]
-ARMS, USERS, VISITS = {genre: {"genre": genre} for genre in GENRES}, 100, 60
-rng = np.random.default_rng(0)
-# What people like depends on the hour; besides, everybody has a taste of their own.
+ARMS, USERS, VISITS = {genre: {"genre": genre} for genre in GENRES}, 60, 60
+rng = np.random.default_rng(2)
 likes = 1 / (1 + np.exp(2.5 - 2.2 * np.eye(4) - 1.6 * rng.standard_normal((USERS, 1, 4))))
 users = np.repeat(np.arange(USERS), VISITS)  # they come one after another, and stay for a while
 users = users[np.argsort(users + rng.uniform(0, 10, len(users)))]
@@ -40,8 +39,9 @@ def ask_loop(user, slot):
 slots, genres = Category(SLOTS, required=True), Category(GENRES, required=True)
 features, reward = Features(context={"slot": slots}, arm={"genre": genres}), Reward(0, 1)
 X = [features.encode({"slot": slot}, ARMS) for slot in SLOTS]
-everyone, *each = (Bandit(DOMD(problem=features.problem(reward))) for _ in range(USERS + 1))
-loop = Loop(":memory:", features=features, reward=reward, key="user_id", seed=0)
+policy = DOMD(problem=features.problem(reward), bonus=2.0)
+everyone, *each = (Bandit(policy) for _ in range(USERS + 1))
+loop = Loop(":memory:", features=features, reward=reward, policy=policy, key="user_id")
 found = {
     "one learner for all": play(lambda user, slot: ask_bandit(everyone, X[slot])),
     "one for each, from nothing": play(lambda user, slot: ask_bandit(each[user], X[slot])),
