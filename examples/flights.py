@@ -8,7 +8,7 @@ from driftbandit import DOMD, AutoDOMD, Stream, Uniform, simulate
 
 worlds = {}
 for name in ("flights", "bike"):
-    world = Stream(data=name, horizon=3000)
+    world = Stream(data=name, horizon=2000)
     try:
         print(name, world.rounds.arms.shape, world.rounds.licence)  # rounds, arms, coordinates
         worlds[name] = world
@@ -33,7 +33,7 @@ titles = {"flights": "Pick a flight that is on time", "bike": "Guess how many bi
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 for ax, name in zip(axes, worlds):
     for who in policies:
-        ax.plot(np.convolve(found[name, who], np.full(300, 1 / 300), "valid"), label=who)
-    ax.set(title=titles[name], xlabel="round", ylabel="share that is right (mean of 300)", ylim=0)
+        ax.plot(np.convolve(found[name, who], np.full(200, 1 / 200), "valid"), label=who)
+    ax.set(title=titles[name], xlabel="round", ylabel="share that is right (mean of 200)", ylim=0)
 axes[0].legend()
 fig.savefig("flights.svg")

@@ -8,7 +8,7 @@ from driftbandit import DOMD, Category, Features, Loop, Reward
 
 ROUTES = ["north", "east", "south"]
 ARMS = {route: {"route": route} for route in ROUTES}
-DAYS, HOUR = 8, 3600.0
+DAYS, HOUR = 6, 3600.0
 
 
 def arrivals(rng):
