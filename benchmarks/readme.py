@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import (
+    calendars,
     claims,
     commands,
     examples,
@@ -268,6 +269,7 @@ TABLES = {
     "explain": explain.table,
     "rare": rare.table,
     "lockin": lockin.table,
+    "calendars": calendars.table,
     "bob": lambda: grid("bob", regret),
     "reproduce": lambda: grid("paper-figure", regret, cost=True),
     "bench": lambda: figures("bench"),
