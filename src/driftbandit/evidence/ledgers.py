@@ -34,7 +34,7 @@ class LedgerSource(Source):
     @contextmanager
     def _opened(self) -> Iterator[tuple[Ledger, Past]]:
         if not os.path.isfile(self.path):
-            raise ValueError(f"{self.path!r} is no file: check the path of the ledger")
+            raise ValueError(f"{self.path!r} is not a file: check the path of the ledger")
         with closing(Ledger(self.path, self.name, write=False)) as ledger:
             known = past(ledger)
             if known is None:
