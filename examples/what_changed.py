@@ -26,7 +26,7 @@ def chance(topic, hour):
 rng, clicks = np.random.default_rng(0), []
 for at in np.arange(0.0, 48 * HOUR, 60.0):
     age, luck = int(rng.integers(18, 90)), rng.random()
-    decision = loop.decide({"age": age}, ARMS, at=at)
+    decision = loop.decide({"age": age}, ARMS, id=f"visit {at:.0f}", at=at)
     clicks.append(luck < chance(decision.arm, at / HOUR))
     loop.reward(decision.id, int(clicks[-1]), at=at)
 
