@@ -125,3 +125,33 @@ def test_output_on_a_page_is_filled_in_by_a_command():
             bare = re.sub(r"<!-- (?:output|table): .*?<!-- end -->", "", text, flags=re.S)
             typed = [body for kind, body in blocks(bare) if not kind and not is_shell(kind, body)]
             assert typed == [], f"{page}: show it with <!-- output: name cell -->"
+
+
+def anchors(text):
+    """Headings as code hosts link to them."""
+    for heading in re.findall(r"^#+ (.*)$", text, flags=re.M):
+        yield re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    """Also those that the site does not have: between the README and its neighbours."""
+    text = re.sub(FENCE, "", (ROOT / page).read_text())
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", text):
+        if "://" not in target:
+            path = (ROOT / page).parent / target if target else ROOT / page
+            assert path.exists(), f"{page} links to {target}"
+            known = anchors(path.read_text()) if anchor else [anchor]
+            assert anchor in known, f"{page} links to {target}#{anchor}"
+
+
+def test_every_rival_has_its_source():
+    from driftbandit.policies.catalogue import CATALOGUE
+
+    known = (ROOT / "docs" / "rivals.bib").read_text()
+    ours = ("-", "this library")
+    for entry in CATALOGUE:
+        if entry.paper not in ours:
+            year, first = entry.paper[-4:], entry.paper.split(",")[0]
+            found = re.search(rf"author\s*= \{{{first}, [^@]*?year\s*= \{{{year}\}}", known)
+            assert found, f"{entry.policy.__name__}: {entry.paper}"
