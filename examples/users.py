@@ -10,8 +10,8 @@ SLOTS, GENRES = ["morning", "noon", "evening", "night"], ["crime", "comedy", "dr
 ARMS, USERS, VISITS = {genre: {"genre": genre} for genre in GENRES}, 60, 60
 rng = np.random.default_rng(2)
 likes = 1 / (1 + np.exp(2.5 - 2.2 * np.eye(4) - 1.6 * rng.standard_normal((USERS, 1, 4))))
-users = np.repeat(np.arange(USERS), VISITS)  # they come one after another, and stay for a while
-users = users[np.argsort(users + rng.uniform(0, 10, len(users)))]
+when = np.arange(USERS)[:, None] + rng.uniform(0, 10, (USERS, VISITS))  # one after another
+users = np.argsort(when, axis=None) // VISITS
 visits = list(zip(users.tolist(), rng.integers(4, size=len(users)), rng.random(len(users))))
 
 
@@ -26,8 +26,7 @@ def play(decide):
 
 
 def ask_bandit(bandit, x):
-    k = bandit.choose(x)
-    return k, lambda reward: bandit.update(x[k], reward)
+    return (k := bandit.choose(x)), lambda reward: bandit.update(x[k], reward)
 
 
 def ask_loop(user, slot):
@@ -40,11 +39,12 @@ slots, genres = Category(SLOTS, required=True), Category(GENRES, required=True)
 features, reward = Features(context={"slot": slots}, arm={"genre": genres}), Reward(0, 1)
 X = [features.encode({"slot": slot}, ARMS) for slot in SLOTS]
 policy = DOMD(problem=features.problem(reward), bonus=2.0)
-everyone, *each = (Bandit(policy) for _ in range(USERS + 1))
-loop = Loop(":memory:", features=features, reward=reward, policy=policy, key="user_id")
+bandits = [Bandit(policy) for _ in range(USERS + 1)]
+options = {"policy": policy, "key": "user_id", "seed": 0, "teaching": "caller"}
+loop = Loop(":memory:", features=features, reward=reward, **options)
 found = {
-    "one learner for all": play(lambda user, slot: ask_bandit(everyone, X[slot])),
-    "one for each, from nothing": play(lambda user, slot: ask_bandit(each[user], X[slot])),
+    "one learner for all": play(lambda user, slot: ask_bandit(bandits[-1], X[slot])),
+    "one for each, from nothing": play(lambda user, slot: ask_bandit(bandits[user], X[slot])),
     "one for each, from the population": play(ask_loop),
 }
 for name, liked in found.items():
@@ -54,6 +54,6 @@ for name, liked in found.items():
 fig, ax = plt.subplots()
 for name, liked in found.items():
     ax.plot(np.arange(5, VISITS, 10), liked.mean(axis=0).reshape(-1, 10).mean(axis=1), label=name)
-ax.legend()
 ax.set(xlabel="visit of a user", ylabel="share that is liked")
+ax.legend()
 fig.savefig("users.svg")
