@@ -40,7 +40,9 @@ bench-loop: $(VENV)/.test     ## decisions a second, each stored on the disk
 	  $(BIN)/python -m benchmarks.readme && exit $$found
 
 bench-service: $(VENV)/.test  ## the service under load, on loopback
-	$(BIN)/python -m benchmarks.service
+	$(BIN)/python -m benchmarks.service --csv docs/results/service.csv; found=$$?; \
+	  $(BIN)/python -m benchmarks.sizing --csv docs/results/sizing.csv; \
+	  $(BIN)/python -m benchmarks.readme && exit $$found
 
 torture: $(VENV)/.test    ## loops in any order of events, loops and services under kill -9, the long form
 	TORTURE=1 $(BIN)/python -m pytest tests/test_loop_torture.py tests/test_service_torture.py

@@ -42,7 +42,7 @@ PAGES = ("docs/tutorial.md", "docs/cli.md", "docs/from-vw.md", "docs/from-bayesi
 PAGES += ("docs/from-personalizer.md",)
 PAGES += ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
 PAGES += ("docs/leaderboard.md", "docs/theory.md", "docs/bob.md", "docs/streams.md")
-PAGES += ("docs/rewards.md", "docs/loop.md", "docs/speed.md")
+PAGES += ("docs/rewards.md", "docs/loop.md", "docs/deployment.md", "docs/speed.md")
 PAGES += tuple(f"docs/gallery/{page.name}" for page in sorted(examples.FIGURES.glob("*.md")))
 
 
@@ -277,6 +277,8 @@ TABLES = {
     "trials": lambda: figures("trials"),
     "loop": lambda: figures("loop"),
     "roads": lambda: figures("roads"),
+    "service": lambda: figures("service"),
+    "sizing": lambda: figures("sizing"),
     "peers": peers,
     "costs": peer_costs,
     "settings": peer_settings,

@@ -154,6 +154,39 @@ def test_calibration_shows_what_was_not_expected():
         assert any("expected" in each for each in found.concerns)
 
 
+@pytest.mark.parametrize("n", [30, 500])
+def test_the_curve_is_the_values_window_by_window(n):
+    with opened() as loop:
+        play(loop, n, default="b", start=7.0)
+        loop.decide({"age": 5.0}, ARMS, id="open", at=3000.0)  # nothing is taught in its window
+        curve, log = loop.health().curve, loop.log()
+        log = log.filter(log["id"] != "open")
+    width = curve[0].end - curve[0].start
+    assert len(curve) == (16 if n == 30 else 17)
+    assert width == (2.0 if n == 30 else 30.0)
+    assert sum(window.rows for window in curve) == n
+    for window in curve:
+        assert window.start % width == 0.0
+        part = log.filter((log["at"] >= window.start) & (log["at"] < window.end))
+        r, p = part["reward"].to_numpy(), part["probability"].to_numpy()
+        if window.rows < 2:
+            assert window.values["loop"] is None
+            continue
+        assert window.values["loop"].mean == pytest.approx(r.mean())
+        w = (part["arm"] == "b").to_numpy() / p
+        if w.any():
+            assert window.values["default"].mean == pytest.approx((w * r).sum() / w.sum())
+    assert opened().health().curve == ()
+
+
+def test_concerns_are_not_logged_every_second(caplog):
+    with opened(floor=0.0) as loop:
+        play(loop, 5)
+        for _ in range(3):
+            assert loop.health().concerns == ["no arm is ever explored: pass floor=0.02"]
+    assert caplog.text.count("no arm is ever explored") == 1
+
+
 @pytest.mark.parametrize("policy", [DOMD, AutoDOMD])
 def test_what_changed_is_named(policy, caplog):
     """Arm c is liked less from a date on; nothing else changes."""

@@ -12,12 +12,15 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import polars as pl
 import pytest
+from typer.main import get_command
 
 from driftbandit import Client, Loop
+from driftbandit.cli import app as cli
 from driftbandit.loop import database
 from driftbandit.service import keys as service_keys
 from driftbandit.service import server as server_module
@@ -143,6 +146,48 @@ def test_why_and_health_and_log(port, tmp_path):
     before = f"/v1/loops/tale/log?since={begun - 9}&until={begun - 5}"
     assert ask(port, "GET", before)[1] == b""
     assert ask(port, "GET", f"/v1/loops/tale/log?since={rows[2]['at']!r}")[1].count(b"\n") == 1
+
+
+def test_the_log_is_evaluated(port):
+    with Client(f"http://127.0.0.1:{port}", "judged", timeout=60) as client:
+        client.declare(**NEWS | {"reward": {"low": 0, "high": 1}, "floor": 0.5})
+        assert ask(port, "GET", "/v1/loops/judged/evaluation")[0] == 422  # nothing is taught yet
+        defaults = {}
+        for k in range(60):
+            defaults[f"d{k}"] = default = "ab"[k % 2]
+            made = client.decide({"age": 20 + k}, ARMS, id=f"d{k}", default=default)
+            client.reward(made.id, 0.2 + 0.6 * (made.arm == "b"))
+        client.decide({"age": 30}, ARMS, k=2, id="slate")
+        for position in (0, 1):
+            client.reward("slate", 1, position=position)
+    status, found, _ = ask(port, "GET", "/v1/loops/judged/evaluation")
+    assert (status, found["rows"], found["slates"]) == (200, 60, 2)
+    lines = ask(port, "GET", "/v1/loops/judged/log")[1].decode().splitlines()
+    rows = [row for row in map(json.loads, lines) if row["id"] != "slate"]
+    values = found["report"]["values"]
+    shown = {name: values[name]["estimates"]["ips"]["value"] for name in values}
+    assert shown["live"] == pytest.approx(sum(row["reward"] for row in rows) / 60)
+    own = [row for row in rows if row["arm"] == defaults[row["id"]]]
+    by_hand = sum(row["reward"] / row["probability"] for row in own) / 60
+    assert shown["default"] == pytest.approx(by_hand)
+    by_hand = sum(0.5 * row["reward"] / row["probability"] for row in rows) / 60
+    assert shown["uniform"] == pytest.approx(by_hand)
+    assert all(each["second"] == "default" for each in found["report"]["differences"])
+    status, page, headers = ask(port, "GET", "/v1/loops/judged/evaluation.html")
+    assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert b"<title>Evaluation of live, default, uniform</title>" in page
+    late = f"/v1/loops/judged/evaluation?since={rows[-1]['at'] + 100}"
+    assert ask(port, "GET", late)[0] == 422
+
+
+def test_large_logs_are_not_evaluated_here(tmp_path):
+    with in_thread(tmp_path / "shop.db", limits=Limits(rows=3)) as port:
+        with Client(f"http://127.0.0.1:{port}", "news", timeout=30) as client:
+            client.declare(**NEWS | {"reward": {"low": 0, "high": 1}})
+            for k in range(4):
+                client.reward(client.decide({"age": 30}, ARMS, id=f"d{k}").id, 1)
+        status, found, _ = ask(port, "GET", "/v1/loops/news/evaluation")
+        assert (status, "pass since=" in found["detail"]) == (422, True)
 
 
 def test_a_declaration_has_all_options_of_a_loop(port):
@@ -484,14 +529,31 @@ def test_curl_in_the_docs_runs(tmp_path):
     keys.close()
     assert done.returncode == 0, done.stderr
     assert '{"outcome":"counted"}' in done.stdout
-    assert pl.read_parquet(tmp_path / "log.parquet")["id"].to_list() == ["visit-1"]
+    assert pl.read_parquet(tmp_path / "log.parquet")["id"].to_list() == ["visit-1", "visit-0"]
+
+
+PAGE = (Path(__file__).parent.parent / "docs" / "service.md").read_text()
 
 
 def test_every_route_is_documented():
-    page = (Path(__file__).parent.parent / "docs" / "service.md").read_text()
-    for path, operations in document("0")["paths"].items():
-        assert path in page, path
-        assert all(method.upper() in page for method in operations)
+    """Each stands in the table of routes with its method."""
+    paths = {path: list(operations) for path, operations in document("0")["paths"].items()}
+    for path, methods in {**paths, "/": ["get"], "/openapi.json": ["get"]}.items():
+        for method in methods:
+            assert f"`{method.upper()} {path}`" in PAGE, f"{method} {path}: name it in service.md"
+
+
+def test_every_setting_is_documented():
+    """Options of the command, and limits by name or by number."""
+    for param in get_command(cli).commands["serve"].params:
+        for option in (each for each in param.opts if each.startswith("--")):
+            assert re.search(rf"{option}\b", PAGE), f"{option}: name it in service.md"
+    limits = PAGE.partition("## Limits")[2].partition("\n## ")[0]
+    for field in fields(Limits):
+        number = f"{field.default:g}"
+        shown = {number, f"{int(field.default):,}", field.name}
+        assert re.search(rf"\b{field.name}\b", limits), f"{field.name}: name it under Limits"
+        assert any(each in limits for each in shown - {field.name}), f"{field.name} is {number}"
 
 
 def test_served_as_a_stranger_does(tmp_path):

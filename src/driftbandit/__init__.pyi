@@ -21,6 +21,7 @@ from .environments import Stream as Stream
 from .environments import Switching as Switching
 from .estimators.planning import plan as plan
 from .evidence.candidates import Always as Always
+from .evidence.candidates import Default as Default
 from .evidence.candidates import Logged as Logged
 from .evidence.evaluate import evaluate as evaluate
 from .evidence.log import Log as Log

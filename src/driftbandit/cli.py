@@ -33,6 +33,7 @@ Import = Annotated[
 ]
 
 app.command()(command.serve)
+app.command()(command.backup)
 app.add_typer(command.keys, name="keys")
 
 

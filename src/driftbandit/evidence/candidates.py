@@ -36,6 +36,11 @@ class Always(Recipe):
 
 
 @dataclass(frozen=True)
+class Default(Recipe):
+    """The default of every row; where it has none on offer, each arm alike."""
+
+
+@dataclass(frozen=True)
 class Logged(Recipe):
     """What was played when the log was written: needs the probabilities of all arms."""
 
@@ -60,10 +65,13 @@ class Fixed:
         if isinstance(self.recipe, Logged):
             return self._logged(chunk, arms)
         equal = np.repeat(1.0 / chunk.sizes, chunk.sizes)
-        return equal if isinstance(self.recipe, Uniform) else self._always(chunk, equal)
+        return equal if isinstance(self.recipe, Uniform) else self._one(chunk, equal)
 
-    def _always(self, chunk: Chunk, equal: Floats) -> Floats:
-        place = np.array([menu.places.get(self.recipe.arm, -1) for menu in chunk.menus])
+    def _one(self, chunk: Chunk, equal: Floats) -> Floats:
+        """One arm of every row, by its name."""
+        own = isinstance(self.recipe, Default)
+        names: list[Any] = chunk.default if own else [self.recipe.arm] * len(chunk)
+        place = np.array([menu.places.get(n, -1) for menu, n in zip(chunk.menus, names)])
         offered = place >= 0
         self.absent += int((~offered).sum())
         pi = np.where(np.repeat(offered, chunk.sizes), 0.0, equal)
@@ -92,13 +100,13 @@ def players(
 
 
 def _player(name: Any, given: Any, problem: Problem, options: Mapping[str, Any]) -> Fixed | Pupil:
-    if given is Uniform or isinstance(given, (Always, Logged, Uniform)):
+    if given is Uniform or isinstance(given, (Always, Default, Logged, Uniform)):
         return Fixed(Uniform() if given is Uniform else given)
-    if given is Logged:
-        return Fixed(Logged())
+    if given is Logged or given is Default:
+        return Fixed(given())
     if isinstance(given, Policy) or (isinstance(given, type) and issubclass(given, Policy)):
         return Pupil(given, problem, **options)
     raise ValueError(
-        f"candidate {name!r} must be a policy such as AutoDOMD, Always('a'), Uniform() or Logged(),"
-        f" got {validate.show(given)}"
+        f"candidate {name!r} must be a policy such as AutoDOMD, Always('a'), Default(), Uniform() "
+        f"or Logged(), got {validate.show(given)}"
     )

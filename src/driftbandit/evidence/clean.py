@@ -112,7 +112,7 @@ class _Rows:
     def chunk(self, before: int) -> Chunk:
         """The rows that are left; so many came before this batch."""
         left, found = self.left, self.found
-        keys, ids = self.column("key"), self.column("id")
+        keys, ids, defaults = (self.column(name) for name in ("key", "id", "default"))
         h = [found["h"][k] for k in left]
         return Chunk(
             menus=[found["menus"][k] for k in left],
@@ -124,6 +124,7 @@ class _Rows:
             at=found["time"][left],
             key=[text(keys[k]) for k in left],
             id=[text(ids[k]) for k in left],
+            default=[text(defaults[k]) for k in left],
             number=np.array(left, dtype=np.int64) + before + 1,
         )
 

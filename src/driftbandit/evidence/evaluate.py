@@ -42,7 +42,7 @@ def evaluate(
 ) -> Evaluation:
     """Values of candidates on a log, with intervals and differences, in one pass.
 
-    Candidates are policies (or their classes), `Always("a")`, `Uniform()` and `Logged()`, by name. A
+    Candidates are policies (or their classes), `Always("a")`, `Default()`, `Uniform()` and `Logged()`, by name. A
     policy learns from the log as it goes and is asked before it is told, so its value is that of
     *the policy trained on this log*. Nothing is used twice, and no sample is split.
 

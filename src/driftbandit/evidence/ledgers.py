@@ -103,4 +103,5 @@ def _row(event: Any, lesson: Lesson) -> dict[str, Any]:
         "time": lesson.at,
         "key": event.key,
         "id": event.id,
+        "default": data.get("default"),
     }

@@ -19,7 +19,7 @@ Batch = dict[str, list[Any]]  # raw columns by our names, all of one length
 # Columns of a log, by our names.
 NAMES = (
     "context", "arms", "names", "action", "probability", "probabilities", "reward", "time", "key",
-    "id",
+    "id", "default",
 )  # fmt: skip
 SKIP, BAD = "skip", "bad"  # columns in which a reader says why it takes no row, or cannot
 
@@ -50,6 +50,7 @@ class Chunk:
     at: Floats  # (n,)     seconds since the epoch; NaN in a log without time
     key: list[str | None]
     id: list[str | None]
+    default: list[str | None]  # what would be played without a policy
     number: Ints  # (n,)   of the row in the log, from 1
 
     def __len__(self) -> int:
@@ -78,6 +79,7 @@ class Chunk:
             at=self.at[rows],
             key=[self.key[k] for k in rows],
             id=[self.id[k] for k in rows],
+            default=[self.default[k] for k in rows],
             number=self.number[rows],
         )
 

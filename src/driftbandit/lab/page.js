@@ -1,9 +1,7 @@
-"use strict";
 // Charts are drawn when they come into view, and drawn anew only if something changed since.
 const data = JSON.parse(document.getElementById("data").textContent);
 const charts = [...document.querySelectorAll(".chart")];
 const boxes = [...document.querySelectorAll("input[data-policy]")];
-const root = document.documentElement;
 const inView = new Set();
 const MARGIN = { left: 64, right: 12, top: 10, bottom: 42 };
 let version = 0; // of what all charts show
@@ -12,38 +10,6 @@ const worldOf = element => data.worlds[element.closest("[data-world]").dataset.w
 const siblings = chart => [...chart.closest("section").querySelectorAll(".chart")];
 
 // ---- drawing
-
-function add(parent, name, attributes, text) {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  if (text !== undefined) node.textContent = text;
-  return parent.appendChild(node);
-}
-
-function scale(isLog, domain, [p, q]) {
-  const to = isLog ? Math.log10 : value => value, [a, b] = domain.map(to);
-  const place = value => p + (to(value) - a) / (b - a) * (q - p);
-  const back = pixel => a + (pixel - p) / (q - p) * (b - a);
-  return Object.assign(place, { domain, isLog, back: pixel => isLog ? 10 ** back(pixel) : back(pixel) });
-}
-
-function ticks({ domain: [low, high], isLog }) {
-  const decades = isLog ? Math.log10(high / low) : 0;
-  if (decades < 1) {
-    const size = 10 ** Math.floor(Math.log10((high - low) / 4));
-    const step = [5, 2, 1].map(k => k * size).find(k => (high - low) / k >= 4) ?? size;
-    const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
-    return Array.from({ length: last - first + 1 }, (_, k) => (first + k) * step);
-  }
-  const found = [];
-  for (let e = Math.floor(Math.log10(low)); e <= Math.log10(high); e += 1) {
-    for (const k of decades > 2.5 ? [1] : [1, 2, 5]) found.push(k * 10 ** e);
-  }
-  return found.filter(value => value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9));
-}
-
-const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
-const number = value => value < 1e4 ? String(Number(value.toPrecision(4))) : short.format(value);
 
 function yDomain(chart, shown, isInside) {
   const { column } = chart.dataset, isLog = chart.dataset.y === "log";
@@ -266,11 +232,6 @@ document.addEventListener("dblclick", event => {
 boxes.forEach(box => box.addEventListener("change", update));
 document.getElementById("all").addEventListener("click", () => show(() => true));
 document.getElementById("none").addEventListener("click", () => show(() => false));
-document.getElementById("theme").addEventListener("click", () => {
-  const isDark = getComputedStyle(root).colorScheme === "dark" ||
-    (!root.style.colorScheme && matchMedia("(prefers-color-scheme: dark)").matches);
-  root.style.colorScheme = isDark ? "light" : "dark";
-});
 window.addEventListener("beforeprint", () => charts.forEach(drawStale));
 document.querySelectorAll("[data-axis]").forEach(button => button.addEventListener("click", () => {
   const own = button.closest("figure").querySelector(".chart"), { axis } = button.dataset;

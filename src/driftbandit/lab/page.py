@@ -1,6 +1,6 @@
 """One page that opens without a network: charts, tables and where the numbers came from.
 
-Its script and its style stand beside this file, in page.js and page.css.
+Its script and its style stand beside this file, in draw.js, page.js and page.css.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def page(
             f"{_contents(summaries, per_world)}</header>",
             f"<main>{_toggles(data['policies'])}{overviews}{sections}{_origin(store)}</main>",
             f'<script type="application/json" id="data">{encoded}</script>',
-            f"<script>{_beside('page.js')}</script></body></html>",
+            f"<script>{_beside('draw.js')}{_beside('page.js')}</script></body></html>",
         ]
     )
 

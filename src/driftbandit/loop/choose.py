@@ -17,11 +17,13 @@ from driftbandit.policies.base import Floats, Ints
 
 
 class Asked(NamedTuple):
-    """Who asks: what the random choice depends on."""
+    """Who asks: what the random choice depends on. Or who says that the default was played
+    `elsewhere`, because the loop could not be asked."""
 
     seed: int
     id: str
     key: str | None
+    elsewhere: bool = False
 
 
 def role(settings: Settings, request: Request, asked: Asked) -> str:
@@ -34,6 +36,8 @@ def role(settings: Settings, request: Request, asked: Asked) -> str:
         )
     if not request.names:
         return "empty"
+    if asked.elsewhere:
+        return "fallback"
     if settings.holdout and held_out(settings, asked):
         return "holdout"
     return settings.mode

@@ -30,7 +30,8 @@ Explain = Callable[[], "list[Why | None]"]  # for every position
 class Decision:
     """What to do, and with which probability it was chosen.
 
-    `role` is "live", or "apprentice", "holdout" or "empty" where the default was to be played.
+    `role` is "live", or "apprentice", "holdout", "fallback" or "empty" where the default was to be
+    played.
     """
 
     id: str

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from driftbandit.loop.changes import Change
+from driftbandit.loop.curve import Window
 from driftbandit.loop.estimates import Estimate
 from driftbandit.loop.teacher import Lag
 
@@ -33,6 +34,7 @@ class Health:
     | `memory`, `state` | rewards that the estimate rests on; what AutoDOMD makes of its world |
     | `bias`, `calibration` | observed less expected rewards; both, from the least expected on |
     | `values` | mean reward of the loop, of uniform choices and of the default; None: unknown |
+    | `curve` | the same over time, in windows |
     | `metrics` | by name and arm |
     | `changed` | terms that have moved since the date that was asked for |
     """
@@ -52,6 +54,7 @@ class Health:
     bias: Estimate | None
     calibration: tuple[Bin, ...]
     values: Mapping[str, Estimate | None]
+    curve: tuple[Window, ...]
     metrics: Mapping[str, Mapping[str, Estimate | None]]
     changed: tuple[Change, ...]
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, overload
 from driftbandit import validate
 from driftbandit.durations import moment
 from driftbandit.features import Feature, Features
-from driftbandit.loop import answers, frames
+from driftbandit.loop import answers, elsewhere, frames
 from driftbandit.loop.audits import Audit, audit, audit_all
 from driftbandit.loop.choose import Asked, choose
 from driftbandit.loop.decision import Decision, Name, Slate
@@ -153,11 +153,12 @@ class Loop:
         key: str | None = None,
         default: Any = None,
         at: Any = None,
+        elsewhere: bool = False,
     ) -> Started:
         """A choice that is not stored yet."""
         asked = request(context, arms, default, k)
         own = new_id() if id is None else text("id", id)
-        who = Asked(self.seed, own, None if key is None else text("key", key))
+        who = Asked(self.seed, own, None if key is None else text("key", key), elsewhere)
         if key is None and self.declaration.key is not None:
             raise ValueError(f"each {self.declaration.key} has a learner of its own: pass key=")
         self._desk.catch_up()
@@ -175,10 +176,37 @@ class Loop:
 
         return Started(ticket, finish)
 
+    def record(
+        self,
+        context: Mapping[str, Any],
+        arms: Any,
+        *,
+        id: str,
+        default: Name | Sequence[Name],
+        k: int | None = None,
+        key: str | None = None,
+        at: Any = None,
+    ) -> str:
+        """Store a decision that was made while the loop was away: its default was played, with
+        probability 1. It teaches like any other. Returns "recorded", or "cancelled" where the loop
+        has chosen otherwise under this id: nobody saw that choice, so it teaches nothing."""
+        options = {"id": id, "default": default, "k": k, "key": key, "at": at}
+        started = self._record(context, arms, **options)
+        self._desk.submit(started.ticket)
+        return str(started.finish())
+
+    def _record(
+        self, context: Any, arms: Any, *, id: Any = None, default: Any = None, **options: Any
+    ) -> Started:
+        elsewhere.check(id, default)
+        made = self._decide(context, arms, id=id, default=default, **options, elsewhere=True)
+        return elsewhere.recorded(made, default, lambda: self.cancel(id))
+
     def together(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:
         """Many calls that wait for the disk only once: ("decide", {"context": ..., "arms": ...}),
-        ("reward", {"id": ..., "value": ...}) or ("cancel", {"id": ...}), each with the options of
-        that method. Gives the answers in order; in place of a call that is refused, the error."""
+        ("record", ...), ("reward", {"id": ..., "value": ...}) or ("cancel", {"id": ...}), each with
+        the options of that method. Gives the answers in order; in place of a call that is refused,
+        the error."""
         started = [self._started(kind, options) for kind, options in calls]
         self._desk.submit_all([each.ticket for each in started if isinstance(each, Started)])
         return [each.end() if isinstance(each, Started) else each for each in started]
@@ -186,12 +214,13 @@ class Loop:
     def _started(self, kind: str, options: Mapping[str, Any]) -> Started | ValueError:
         known: dict[str, Callable[..., Started]] = {
             "decide": self._decide,
+            "record": self._record,
             "reward": self._reward,
             "cancel": self._cancel,
         }
         begin = known.get(kind)
         if begin is None:
-            return ValueError(f"a call is 'decide', 'reward' or 'cancel', got {kind!r}")
+            return ValueError(f"a call is 'decide', 'record', 'reward' or 'cancel', got {kind!r}")
         try:
             return begin(**options)
         except LedgerError:

@@ -9,6 +9,7 @@ from driftbandit.loop.estimates import Estimate, estimate
 from driftbandit.reward import Reward
 
 Line = dict[str, Any]  # of the log
+ASIDE = ("holdout", "fallback")  # roles: the default was played, and the loop not asked
 Target = Callable[[Line], float | None]  # pi/p of what was chosen; None if the log cannot tell
 
 
@@ -29,8 +30,8 @@ def default(line: Line) -> float | None:
 
 
 def itself(line: Line) -> float | None:
-    """What was played, where it was not held out."""
-    return None if line["role"] == "holdout" else 1.0
+    """What was played, where the loop was asked."""
+    return None if line["role"] in ASIDE else 1.0
 
 
 def value(lines: list[Line], target: Target, reward: Reward) -> Estimate | None:
@@ -40,7 +41,7 @@ def value(lines: list[Line], target: Target, reward: Reward) -> Estimate | None:
     """
     values, weights = [], []
     for line, weight in _weighed(lines, target):
-        if weight is None and line["role"] != "holdout":
+        if weight is None and line["role"] not in ASIDE:
             return None
         if weight is not None and line["status"] == "taught":
             values.append(seen(line, reward))

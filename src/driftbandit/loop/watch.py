@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from driftbandit.loop import clock
 from driftbandit.loop.changes import changes
+from driftbandit.loop.curve import curve
 from driftbandit.loop.desk import Desk
 from driftbandit.loop.estimates import Estimate, estimate
 from driftbandit.loop.health import Bin, Health
@@ -23,6 +26,8 @@ log = logging.getLogger("driftbandit.loop")
 
 WINDOW = 10_000  # latest events
 BINS, LEAST = 5, 20  # of the calibration, and decisions in each
+AGAIN = 60.0  # seconds after which concerns are logged again
+_warned: WeakKeyDictionary[Desk, float] = WeakKeyDictionary()  # when they were
 TARGETS = {"loop": itself, "uniform": uniform, "default": default}
 
 
@@ -43,12 +48,20 @@ def health(desk: Desk, since: float | None) -> Health:
         bias=bias,
         calibration=bins,
         values={name: value(lines, target, reward) for name, target in TARGETS.items()},
+        curve=curve(lines, TARGETS, reward),
         metrics=metrics(lines),
         changed=tuple(changes(ledger, past, desk.learner, since) if since is not None else ()),
     )
-    for concern in found.concerns:
-        log.warning("loop %r: %s", ledger.name, concern)
+    _warn(desk, found)
     return found
+
+
+def _warn(desk: Desk, found: Health) -> None:
+    """Who watches asks every second: the log need not repeat it."""
+    if found.concerns and time.monotonic() - _warned.get(desk, -math.inf) >= AGAIN:
+        _warned[desk] = time.monotonic()
+        for concern in found.concerns:
+            log.warning("loop %r: %s", found.name, concern)
 
 
 def shares(told: Story) -> dict[str, Any]:

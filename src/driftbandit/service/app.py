@@ -22,11 +22,13 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from driftbandit import __version__
+from driftbandit.service import dashboard
 from driftbandit.service.crowd import Crowd
 from driftbandit.service.door import STRICT, Door, refused
 from driftbandit.service.endpoints import Service
 from driftbandit.service.keys import Keys, OpenDoor
 from driftbandit.service.limits import Limits
+from driftbandit.service.live import Live
 from driftbandit.service.loops import Loops
 from driftbandit.service.messages import Declared
 from driftbandit.service.metrics import Metrics
@@ -50,7 +52,8 @@ def application(
     loops = Loops(os.fspath(path))
     limits = limits or Limits()
     crowd = Crowd(loops, limits.seconds)
-    service = Service(loops, crowd, limits, Metrics(loops))
+    live = Live(loops, limits)
+    service = Service(loops, crowd, limits, Metrics(loops), live)
     guard: Keys | OpenDoor = OpenDoor() if open_door else Keys(path)
     light, heavy = (ThreadPoolExecutor(n, "driftbandit service") for n in (THREADS, 1))
     door = Door(service, guard, light, heavy)
@@ -61,18 +64,21 @@ def application(
         looking = asyncio.create_task(_look(loops, light))  # /healthz answers meanwhile
         yield
         looking.cancel()
-        for stop in (light.shutdown, heavy.shutdown, crowd.close, loops.close):
+        for stop in (light.shutdown, heavy.shutdown, live.close, crowd.close, loops.close):
             await running.run_in_executor(None, stop)
         guard.close()
 
     paths = [Path(each.path, _handler(door, each), methods=[each.method]) for each in ROUTES]
     paths.append(Path("/openapi.json", _document()))
-    return Starlette(
+    paths.append(Path("/", _page(open_door)))
+    made = Starlette(
         routes=paths,
         lifespan=life,
         middleware=[Middleware(AsSent)],
         exception_handlers={HTTPException: _unknown},
     )
+    made.state.live = live
+    return made
 
 
 class AsSent:
@@ -117,6 +123,16 @@ def _document() -> Handler:
 
     async def answer(_: Request) -> Response:
         return Response(text, 200, STRICT, "application/json")
+
+    return answer
+
+
+def _page(open_door: bool) -> Handler:
+    """The dashboard; it holds no data, so anybody may have it."""
+    text, policy = dashboard.page(open_door)
+
+    async def answer(_: Request) -> Response:
+        return Response(text, 200, STRICT | {"content-security-policy": policy}, "text/html")
 
     return answer
 

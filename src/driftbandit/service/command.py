@@ -1,7 +1,10 @@
-"""`driftbandit serve` and `driftbandit keys`."""
+"""`driftbandit serve`, `driftbandit keys` and `driftbandit backup`."""
 
 from __future__ import annotations
 
+import logging
+import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +18,13 @@ keys = typer.Typer(help="Who may use a service.", no_args_is_help=True)
 
 
 def serve(
-    file: File,
+    file: Annotated[
+        str | None, typer.Argument(help="The ledger, as shop.db or postgresql://; made if new.")
+    ] = None,
+    demo: Annotated[
+        bool,
+        typer.Option("--demo", help="A simulated shop that turns over, in a ledger nobody keeps."),
+    ] = False,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8100,
     open_door: Annotated[
@@ -36,20 +45,46 @@ def serve(
     from driftbandit.service import server
     from driftbandit.service.limits import Limits
 
-    limits = Limits(rate=rate, body=body, arms=arms)
-    server.check_host(host, open_door)
+    options: dict[str, Any] = {
+        "host": host,
+        "port": port,
+        "limits": Limits(rate=rate, body=body, arms=arms),
+        "certificate": _text(certificate),
+        "private_key": _text(private_key),
+    }
+    server.check_host(host, open_door or demo)
+    if demo:
+        _demo(file, options)
+        return
+    if file is None:
+        raise ValueError("name the ledger, such as shop.db, or look at --demo first")
     if not open_door and (token := server.first_key(file)):
         print(f"first key, with the role admin; it is shown only now: {token}", flush=True)
     server.log_to_stderr()
-    made = server.server(
-        file,
-        host=host,
-        port=port,
-        limits=limits,
-        open_door=open_door,
-        certificate=_text(certificate),
-        private_key=_text(private_key),
-    )
+    _run(server.server(file, open_door=open_door, **options))
+
+
+def _demo(file: str | None, options: dict[str, Any]) -> None:
+    """Without keys, on this machine, in a folder that goes away."""
+    from driftbandit.service import demo, server
+
+    if file is not None:
+        raise ValueError("--demo has a ledger of its own: leave the file out")
+    server.log_to_stderr("WARNING")
+    logging.getLogger("driftbandit.loop").setLevel("ERROR")  # the page shows its concerns
+    with tempfile.TemporaryDirectory() as folder:
+        made = server.server(Path(folder) / "demo.db", open_door=True, **options)
+        look = (lambda: server.address(made)), (lambda: made.should_exit)
+        shop = threading.Thread(target=demo.run, args=look)
+        shop.start()
+        try:
+            _run(made)
+        finally:
+            made.should_exit = True  # also where it could not start
+            shop.join()
+
+
+def _run(made: Any) -> None:
     try:
         made.run()
     except KeyboardInterrupt:
@@ -58,6 +93,17 @@ def serve(
 
 def _text(path: Path | None) -> str | None:
     return None if path is None else str(path)
+
+
+def backup(
+    file: Annotated[str, typer.Argument(help="The ledger, an SQLite file.")],
+    copy: Annotated[Path, typer.Argument(help="The new file.")],
+) -> None:
+    """Copy a ledger while it is in use; the same command the other way restores it."""
+    from driftbandit.service import backup as backups
+
+    size = backups.backup(file, copy)
+    print(f"{copy}: {size:,} bytes, checked")
 
 
 @keys.command()

@@ -10,6 +10,7 @@ from driftbandit.loop.loop import Loop
 from driftbandit.service import messages as m
 from driftbandit.service.crowd import Crowd
 from driftbandit.service.limits import Limits
+from driftbandit.service.live import Live
 from driftbandit.service.loops import Loops
 from driftbandit.service.metrics import Metrics
 from driftbandit.service.problems import RefusedError, problem
@@ -22,6 +23,7 @@ class Service(NamedTuple):
     crowd: Crowd
     limits: Limits
     metrics: Metrics
+    live: Live
 
 
 class Call(NamedTuple):
@@ -79,28 +81,49 @@ def names(call: Call) -> Reply:
 
 
 async def decide(call: Call) -> Reply:
-    return Reply(200, made(await call.say("decide", asked(call.body, call.service.limits))))
+    found = await call.say("decide", asked(call.body, call.service.limits))
+    call.service.live.note(call.path["name"], found)
+    return Reply(200, made(found))
 
 
 async def decide_batch(call: Call) -> Reply:
     """Each decision is made or refused on its own; a ledger that has stopped refuses all."""
-    limits = call.service.limits
-    limits.check_batch(call.body.decisions)
-    calls = [("decide", asked(ask, limits)) for ask in call.body.decisions]
-    answers = await call.service.crowd.call(call.path["name"], calls)
+    answers = await _each(call, "decide")
+    for each in answers:
+        if not isinstance(each, m.Problem):
+            call.service.live.note(call.path["name"], each)
     return Reply(200, m.MadeBatch([_made_or_not(each) for each in answers]))
 
 
 def _made_or_not(answer: Any) -> m.MadeOrNot:
-    if isinstance(answer, (LedgerError, RefusedError)):
-        raise answer
-    if isinstance(answer, Exception):
-        return m.MadeOrNot(problem=problem(answer))
+    if isinstance(answer, m.Problem):
+        return m.MadeOrNot(problem=answer)
     return m.MadeOrNot(made=made(answer))
 
 
-def asked(ask: m.Ask, limits: Limits) -> dict[str, Any]:
-    """The options of `Loop.decide`."""
+async def record(call: Call) -> Reply:
+    """Decisions that were made elsewhere, each on its own."""
+    said = [
+        m.RecordedOrNot(problem=each) if isinstance(each, m.Problem) else m.RecordedOrNot(each)
+        for each in await _each(call, "record")
+    ]
+    return Reply(200, m.Recorded(said))
+
+
+async def _each(call: Call, kind: str) -> list[Any]:
+    """Many calls of one kind; in place of one that is refused stands the problem."""
+    limits = call.service.limits
+    limits.check_batch(call.body.decisions)
+    calls = [(kind, asked(ask, limits)) for ask in call.body.decisions]
+    answers = await call.service.crowd.call(call.path["name"], calls)
+    for each in answers:
+        if isinstance(each, (LedgerError, RefusedError)):
+            raise each
+    return [problem(each) if isinstance(each, Exception) else each for each in answers]
+
+
+def asked(ask: m.Ask | m.Record, limits: Limits) -> dict[str, Any]:
+    """The options of `Loop.decide`, or of `Loop.record`."""
     limits.check_arms(ask.arms)
     return {name: getattr(ask, name) for name in ask.__struct_fields__}
 
@@ -132,6 +155,15 @@ def _position(text: str) -> int:
     if not text.isdecimal() or len(text) > 9:
         raise RefusedError(422, "position must be a whole number from 0")
     return int(text)
+
+
+async def overview(call: Call) -> Reply:
+    return Reply(200, await call.service.live.view(call.path["name"]))
+
+
+async def live(call: Call) -> Reply:
+    events = await call.service.live.stream(call.path["name"])
+    return Reply(200, events, "text/event-stream")
 
 
 def alive(call: Call) -> Reply:

@@ -56,6 +56,24 @@ class Batch(Struct, forbid_unknown_fields=True):
     decisions: list[Ask]
 
 
+class Record(Struct, forbid_unknown_fields=True):
+    """A decision that was made elsewhere: its default was played, with probability 1."""
+
+    context: dict[str, Any]
+    arms: dict[str, dict[str, Any]] | list[dict[str, Any]]
+    id: str
+    default: str | int | list[str | int]
+    key: str | None = None
+    at: At = None
+    k: int | None = None
+
+
+class Records(Struct, forbid_unknown_fields=True):
+    """Many of them; each is recorded or refused on its own."""
+
+    decisions: list[Record]
+
+
 class Rewarded(Struct, forbid_unknown_fields=True):
     """What a decision gave, or a position of a slate, from 0."""
 
@@ -119,6 +137,19 @@ class Outcome(Struct):
     outcome: str
 
 
+class RecordedOrNot(Struct, omit_defaults=True):
+    """recorded, or cancelled where the loop had chosen otherwise under this id; or why not."""
+
+    outcome: str | None = None
+    problem: Problem | None = None
+
+
+class Recorded(Struct):
+    """In the order in which decisions were sent."""
+
+    decisions: list[RecordedOrNot]
+
+
 class Loops(Struct):
     """Names of the loops that are declared."""
 
@@ -132,31 +163,6 @@ class LoopInfo(Struct):
     declaration: dict[str, Any]
     settings: dict[str, Any]
     version: str  # of the features
-
-
-class Health(Struct):
-    """How a loop is doing."""
-
-    name: str
-    mode: str
-    policy: str
-    counts: dict[str, int]
-    waiting: int  # lessons that are not taught yet
-    behind: float  # seconds that the oldest of them has waited
-    report: dict[str, Any]  # of the latest events, as `Loop.health` has it
-
-
-class Why(Struct):
-    """Why an arm was chosen: its lead over the runner-up, by named columns."""
-
-    id: str
-    logged: list[float]  # probabilities
-    computed: list[float]  # the same from the log
-    agrees: bool
-    arm: str | int | None
-    runner_up: str | int | None
-    lead: float | None
-    terms: dict[str, float]
 
 
 class Status(Struct):

@@ -15,6 +15,8 @@ REF = "#/components/schemas/{name}"
 FILES = {
     "file": ("application/jsonl", "application/vnd.apache.parquet"),
     "text": ("text/plain",),
+    "stream": ("text/event-stream",),
+    "page": ("text/html",),
 }
 QUERY: dict[str, Any] = {
     "format": {"type": "string", "enum": ["jsonl", "parquet"], "default": "jsonl"},

@@ -8,7 +8,8 @@ from typing import IO, Any
 
 from driftbandit.durations import moment
 from driftbandit.loop.events import LedgerError
-from driftbandit.service import messages as m
+from driftbandit.service import live
+from driftbandit.service import views as v
 from driftbandit.service.endpoints import Call, Reply
 from driftbandit.service.problems import RefusedError
 
@@ -18,11 +19,7 @@ FORMATS = {"jsonl": "application/jsonl", "parquet": "application/vnd.apache.parq
 
 def health(call: Call) -> Reply:
     """Counts of all of its life, and a report of the latest events; `since` asks what changed."""
-    loop, since = call.loop, _moment(call.query, "since")
-    report = loop.health(since=since).to_dict()
-    mode, policy = loop.settings.mode, type(loop.declaration.policy).__name__
-    found = m.Health(call.path["name"], mode, policy, loop.counts, *loop.lag, report)
-    return Reply(200, found)
+    return Reply(200, live.health(call.path["name"], call.loop, _moment(call.query, "since")))
 
 
 def why(call: Call) -> Reply:
@@ -34,7 +31,7 @@ def why(call: Call) -> Reply:
     except ValueError as error:
         raise RefusedError(404, str(error)) from None
     reasons: tuple[Any, ...] = found.why or (None, None, None, {})
-    return Reply(200, m.Why(found.id, found.logged, found.computed, found.agrees, *reasons))
+    return Reply(200, v.Why(found.id, found.logged, found.computed, found.agrees, *reasons))
 
 
 def log(call: Call) -> Reply:
@@ -42,15 +39,21 @@ def log(call: Call) -> Reply:
     kind = call.query.get("format", "jsonl")
     if kind not in FORMATS:
         raise RefusedError(422, f"format must be one of {', '.join(FORMATS)}, got {kind!r}")
+    frame = rows(call)
+    file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (it is read after this returns)
+    frame.write_ndjson(file) if kind == "jsonl" else frame.write_parquet(file)
+    return Reply(200, _chunks(file), FORMATS[kind])
+
+
+def rows(call: Call) -> Any:
+    """The log as a frame, from `since` to before `until`."""
     since, until = (_moment(call.query, name) for name in ("since", "until"))
     frame = call.loop.log()
     if since is not None:
         frame = frame.filter(frame["at"] >= since)
     if until is not None:
         frame = frame.filter(frame["at"] < until)
-    file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (it is read after this returns)
-    frame.write_ndjson(file) if kind == "jsonl" else frame.write_parquet(file)
-    return Reply(200, _chunks(file), FORMATS[kind])
+    return frame
 
 
 def _moment(query: dict[str, str], name: str) -> float | None:

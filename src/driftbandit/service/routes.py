@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from driftbandit.service import endpoints as do
+from driftbandit.service import evaluations, reports
 from driftbandit.service import messages as m
-from driftbandit.service import reports
+from driftbandit.service import views as v
 
 NAME, ID = "/v1/loops/{name}", "/v1/loops/{name}/decisions/{id}"
 
@@ -53,12 +54,17 @@ ROUTES = (
         m.Batch, ((200, m.MadeBatch),), problems=(404, 415, 422),
     ),
     Route(
+        "POST", f"{NAME}/records", "decide", do.record,
+        "Record decisions made elsewhere, where the default was played; each on its own",
+        m.Records, ((200, m.Recorded),), problems=(404, 415, 422),
+    ),
+    Route(
         "PUT", f"{ID}/reward", "reward", do.reward, "Say what a decision gave",
         m.Rewarded, ((200, m.Outcome),), problems=(404, 415, 422),
     ),
     Route(
         "GET", f"{ID}/why", "read", reports.why, "Why an arm was chosen, from the log alone",
-        answers=((200, m.Why),), problems=(404, 422), heavy=True,
+        answers=((200, v.Why),), problems=(404, 422), heavy=True,
     ),
     Route(
         "DELETE", ID, "decide", do.cancel, "Say that a decision was never shown",
@@ -66,7 +72,25 @@ ROUTES = (
     ),
     Route(
         "GET", f"{NAME}/health", "read", reports.health, "How a loop is doing",
-        answers=((200, m.Health),), query=("since",), problems=(404, 422), heavy=True,
+        answers=((200, v.Health),), query=("since",), problems=(404, 422), heavy=True,
+    ),
+    Route(
+        "GET", f"{NAME}/overview", "read", do.overview, "What the dashboard shows",
+        answers=((200, v.Overview),), problems=(404, 422),
+    ),
+    Route(
+        "GET", f"{NAME}/live", "read", do.live, "The same as server-sent events, for half a minute",
+        answers=((200, "stream"),), problems=(404, 422),
+    ),
+    Route(
+        "GET", f"{NAME}/evaluation", "read", evaluations.evaluation,
+        "What live, default and uniform choices are worth on the log, with intervals",
+        answers=((200, v.Evaluated),), query=("since", "until"), problems=(404, 422, 501),
+        heavy=True,
+    ),
+    Route(
+        "GET", f"{NAME}/evaluation.html", "read", evaluations.report, "The same as a report",
+        answers=((200, "page"),), query=("since", "until"), problems=(404, 422, 501), heavy=True,
     ),
     Route(
         "GET", f"{NAME}/log", "read", reports.log, "Decisions and what became of them, by time",

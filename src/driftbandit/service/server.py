@@ -71,7 +71,9 @@ def check_host(host: str, open_door: bool) -> None:
     except ValueError:
         loopback = False
     if open_door and not loopback:
-        raise ValueError(f"--open is for this machine only, got the host {host!r}: use keys")
+        raise ValueError(
+            f"--open and --demo are for this machine only, got the host {host!r}: use keys"
+        )
 
 
 def first_key(path: str) -> str | None:
@@ -95,8 +97,9 @@ def server(
 ) -> uvicorn.Server:
     """A server that is not started yet: `run()` serves until SIGINT or SIGTERM."""
     check_host(host, open_door)
+    app = application(path, limits=limits, open_door=open_door)
     config = uvicorn.Config(
-        application(path, limits=limits, open_door=open_door),
+        app,
         host=host,
         port=port,
         http=Patient,
@@ -112,12 +115,23 @@ def server(
         ssl_certfile=certificate,
         ssl_keyfile=private_key,
     )
-    return uvicorn.Server(config)
+    made = uvicorn.Server(config)
+    app.state.live.over = lambda: made.should_exit  # streams end before the server waits for them
+    return made
 
 
-def log_to_stderr() -> None:
+def address(made: uvicorn.Server) -> str | None:
+    """Where a server listens; None before it does."""
+    if not (made.started and made.servers):
+        return None
+    host, port = made.servers[0].sockets[0].getsockname()[:2]
+    scheme = "https" if made.config.is_ssl else "http"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def log_to_stderr(level: str = "INFO") -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines())
     for name in ("driftbandit", "uvicorn"):
         logging.getLogger(name).addHandler(handler)
-        logging.getLogger(name).setLevel(logging.INFO)
+        logging.getLogger(name).setLevel(level)
