@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-lab bench-peers bench-streams bench-suite bench-explain \
   bench-rare bench-lockin bench-calendars bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
-  mutants torture docs docs-site dist clean
+  mutants torture docs docs-site dist release-check clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -135,6 +135,9 @@ docs-site: $(VENV)/.test  ## the documentation as a site, offline; open build/si
 
 dist: $(VENV)/.test
 	$(BIN)/python -m build
+
+release-check: $(VENV)/.test  ## wheel and sdist in fresh environments, oldest and newest dependencies
+	$(BIN)/python -m benchmarks.release
 
 clean:
 	rm -rf $(VENV) .peers dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""What docs/reproduced.md says in numbers, computed from the stored results.
+"""What the pages say in numbers, docs/reproduced.md above all, computed from the stored results.
 
 `<!-- say: name -->...<!-- end -->` in a sentence is filled from `SAYS`, as tables are from
 `benchmarks.readme.TABLES`; a test holds the documents to it.
@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from benchmarks import bob, explain
+from benchmarks import bob, explain, pitch
 from benchmarks.worlds import Regrets, mean, regrets
 
 HERO = "DOMD-GLB"
@@ -152,7 +152,7 @@ def variants() -> str:
     return ", ".join(parts)
 
 
-SAYS = {
+SAYS = pitch.SAYS | {
     "bob": bob.price,
     "bobahead": bob.ahead,
     "bobbound": bob.bound,

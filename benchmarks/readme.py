@@ -22,6 +22,7 @@ from benchmarks import (
     examples,
     explain,
     lockin,
+    pitch,
     rare,
     streams_figure,
     worlds,
@@ -41,7 +42,14 @@ PAGES = ("docs/tutorial.md", "docs/cli.md", "docs/from-vw.md", "docs/from-bayesi
 PAGES += ("docs/from-personalizer.md",)
 PAGES += ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
 PAGES += ("docs/leaderboard.md", "docs/theory.md", "docs/bob.md", "docs/streams.md")
-PAGES += ("docs/rewards.md", "docs/loop.md", "docs/deployment.md", "docs/evidence.md")
+PAGES += (
+    "docs/rewards.md",
+    "docs/loop.md",
+    "docs/deployment.md",
+    "docs/evidence.md",
+    "docs/speed.md",
+)
+PAGES += tuple(f"docs/gallery/{page.name}" for page in sorted(examples.FIGURES.glob("*.md")))
 
 
 def collect(results: Path) -> None:
@@ -259,6 +267,7 @@ def proof() -> str:
 
 
 TABLES = {
+    "packages": lambda: markdown(pitch.packages_table()),
     "commands": commands.reference,
     "proof": proof,
     "leaderboard": lambda: leaderboard("suite-1"),

@@ -394,9 +394,9 @@ def test_columns_are_named_on_the_command_line(tmp_path, driftbandit):
         (["evaluate", "log.parquet", "--column", "reward=,"], "--column must be ours=theirs"),
         (["evaluate", "log.parquet", "--column", "price=cost"], "a log has no column 'price'"),
         (["evaluate", "log.parquet", "--column", "reward=gain"], "there is no column 'gain'"),
-        (["evaluate", "log.parquet", "--policy", "DOMDD"], "'DOMDD' is no policy"),
+        (["evaluate", "log.parquet", "--policy", "DOMDD"], "'DOMDD' is not a policy"),
         (["evaluate", "log.parquet", "--reward", "5"], "--reward must be two numbers"),
-        (["evaluate", "nothing.csv"], "is no file"),
+        (["evaluate", "nothing.csv"], "is not a file"),
         (
             ["replay", "log.parquet", "--rejection"],
             "name one, such as policy=AutoDOMD, or --policy",

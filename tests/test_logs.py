@@ -356,10 +356,10 @@ def test_wrong_column_names_are_named(columns, match, tmp_path):
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (lambda f: Log.read(f / "nothing.parquet"), "is no file"),
-        (lambda f: Log.read(f / "nothing.db"), "is no file"),
+        (lambda f: Log.read(f / "nothing.parquet"), "is not a file"),
+        (lambda f: Log.read(f / "nothing.db"), "is not a file"),
         (lambda f: Log.read(lines(f / "log.txt", rows())), "unknown ending"),
-        (lambda f: Log.read(lines(f / "log.parquet", rows())), "no Parquet file"),
+        (lambda f: Log.read(lines(f / "log.parquet", rows())), "not a Parquet file"),
         (lambda f: Log.read(17), "a log is a path, a frame"),
         (lambda f: Log.read(pl.DataFrame({"a": [1]})), "no column is called 'action'"),
         (lambda f: Log.read(pl.DataFrame({"action": [1], "reward": [1]})), "'probability'"),

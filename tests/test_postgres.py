@@ -63,7 +63,7 @@ def test_messages_name_the_database_and_no_password(url, postgres):
     for wrong in (url + "x", url.replace(str(postgres.port), "1")):
         with pytest.raises(LedgerError, match="must run and let us in"):
             Loop(wrong, **NEW)
-    with pytest.raises(LedgerError, match="no address"):
+    with pytest.raises(LedgerError, match="not the address"):
         Loop("postgresql://[", **NEW)
     with pytest.raises(ValueError, match="pass features="):
         Loop(url, name="other")

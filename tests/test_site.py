@@ -4,6 +4,8 @@ import importlib
 import inspect
 import json
 import re
+import shutil
+import signal
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -16,11 +18,14 @@ from typer.main import get_command
 import driftbandit
 from browsing import browser, needs_chromium
 from driftbandit.cli import app
+from serving import Process, until_ready
 
 __all__ = ["browser"]  # a fixture
 
 ROOT = Path(__file__).parent.parent
-EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
+SERVED = ("ask",)  # examples that need the service of the tutorial
+EXAMPLES = sorted({path.stem for path in (ROOT / "examples").glob("*.py")} - {"news", *SERVED})
+GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.md"))
 
 
 @pytest.fixture
@@ -29,10 +34,11 @@ def names(monkeypatch):
     return importlib.import_module("sitemaker.names")
 
 
-@pytest.fixture
-def examples(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT)
-    return importlib.import_module("benchmarks.examples")
+@pytest.fixture(scope="module")
+def examples():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT)
+        yield importlib.import_module("benchmarks.examples")
 
 
 def commands(path, command):
@@ -68,20 +74,58 @@ def test_every_command_and_option_is_explained_in_the_reference():
                 assert f"`{option}`" in sections[path], f"{path} {option}: run benchmarks.readme"
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_examples_run_and_their_stored_output_is_of_this_code(examples, name):
-    printed = examples.run(name)
+def held(examples, name, printed):
+    """What is stored is of this code, where a page shows it."""
     if name in examples.shown():
         stored = json.loads(examples.STORED.read_text())[name]
-        assert stored["source"] == printed["source"], "run `python -m benchmarks.examples`"
+        assert stored["source"] == printed["source"], f"run `python -m benchmarks.examples {name}`"
         assert list(stored) == list(printed)
 
 
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_run_and_their_stored_output_is_of_this_code(
+    examples, name, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # data that are not here stay away
+    held(examples, name, examples.run(name, tmp_path))
+
+
+@pytest.fixture(scope="module")
+def tutorial(examples, tmp_path_factory):
+    """A folder in which the tutorial was walked through, but for its last step."""
+    folder = tmp_path_factory.mktemp("tutorial")
+    held(examples, "news", examples.run("news", folder))
+    return folder
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="no curl")
+def test_the_tutorial_ends_with_a_service_that_answers(examples, tutorial):
+    page = (ROOT / "docs" / "tutorial.md").read_text()
+    (script,) = re.findall(r"```sh\n(curl .*?)```", page, flags=re.S)
+    served = Process(tutorial, "--open", ledger="news.db")
+    until_ready(served.port)
+    for code in (["bash", "-ec", script], [sys.executable, "-c", examples.cells("ask")["ask"]]):
+        code[-1] = code[-1].replace(":8100", f":{served.port}")
+        done = subprocess.run(code, capture_output=True, text=True)
+        assert "counted" in done.stdout, done.stdout + done.stderr
+    served.stop(signal.SIGINT)
+
+
+@pytest.mark.parametrize("page", GALLERY, ids=lambda page: page.stem)
+def test_a_page_of_the_gallery_has_a_figure_and_all_of_a_short_program(examples, page):
+    text, name = page.read_text(), page.stem.replace("-", "_")
+    assert f"]({name}.svg)" in text
+    assert (page.parent / f"{name}.svg").exists(), f"run `python -m benchmarks.examples {name}`"
+    assert re.findall(rf"<!-- example: {name} (\w+) -->", text) == list(examples.cells(name))
+    assert name in examples.shown(), "a page shows what the program prints"
+    assert len((ROOT / "examples" / f"{name}.py").read_text().splitlines()) < 60
+
+
 @pytest.mark.parametrize("package", ["bayesianbandits", "vowpalwabbit"])
-def test_programs_to_migrate_from_run(examples, package):
+def test_programs_to_migrate_from_run(examples, package, tmp_path):
     pytest.importorskip(package)
     name = {"vowpalwabbit": "with_vw"}.get(package, f"with_{package}")
-    assert "clicks" in examples.run(f"before/{name}")["program"]
+    assert "clicks" in examples.run(f"before/{name}", tmp_path)["program"]
 
 
 class Page(HTMLParser):

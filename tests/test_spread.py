@@ -166,7 +166,7 @@ def test_a_worker_that_cannot_open_the_ledger_says_so(tmp_path, dask, monkeypatc
         return found
 
     monkeypatch.setattr(spread, "_stretches", moved)
-    with pytest.raises(ValueError, match=r"shop.db' is no file: check the path"):
+    with pytest.raises(ValueError, match=r"shop.db' is not a file: check the path"):
         Log.read(tmp_path / "shop.db").replay(scheduler=dask)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-DOORS = ("index", "decide", "research", "understand", "reference")
+DOORS = ("index", "decide", "gallery", "research", "understand", "reference")
 ENTRY = re.compile(r"^- \[([^\]]+)\]\(([\w/-]+)\.md\)", flags=re.M)
 
 

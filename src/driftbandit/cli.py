@@ -340,7 +340,7 @@ def _policies(names: Sequence[str], modules: list[str] | None) -> dict[str, Any]
     for name in names:
         kind = Recipe.kinds(name).get(name)
         if kind is None or not issubclass(kind, Policy):
-            raise ValueError(f"{name!r} is no policy: `driftbandit policies` lists them")
+            raise ValueError(f"{name!r} is not a policy: `driftbandit policies` lists them")
         found[name] = kind
     return found
 

@@ -1,7 +1,7 @@
 """Locks and random numbers that survive a fork.
 
-A child of a fork inherits locks as they were, held for ever if another thread held them, and
-random generators as they were, so that parent and child would draw the same numbers.
+A child of a fork inherits locks as they were: one that another thread held is held for ever. It
+inherits random generators as they were, so parent and child would draw the same numbers.
 """
 
 from __future__ import annotations

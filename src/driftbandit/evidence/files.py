@@ -34,7 +34,7 @@ def opened(source: Any, columns: Columns | None) -> Source:
         return _frame(source, columns)
     path = Path(source)
     if not path.is_file():
-        raise ValueError(f"{str(path)!r} is no file: check the path of the log")
+        raise ValueError(f"{str(path)!r} is not a file: check the path of the log")
     kind = path.suffix.lower()
     if kind not in READERS:
         known = ", ".join(READERS)
@@ -47,7 +47,7 @@ def _parquet(path: Path, columns: Columns | None) -> Source:
     try:
         about = (parquet.read_schema(path).metadata or {}).get(STORED)
     except arrow().ArrowInvalid as error:
-        raise ValueError(f"{str(path)!r} is no Parquet file: {error}") from None
+        raise ValueError(f"{str(path)!r} is not a Parquet file: {error}") from None
     found = parquet.read_schema(path).names
 
     def batches() -> Iterator[Batch]:

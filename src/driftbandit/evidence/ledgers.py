@@ -40,7 +40,7 @@ class Where(NamedTuple):
         if self.luggage is not None:
             self.luggage.load()
         if not is_url(self.path) and not os.path.isfile(self.path):
-            raise ValueError(f"{self.path!r} is no file: check the path of the ledger")
+            raise ValueError(f"{self.path!r} is not a file: check the path of the ledger")
         with closing(Ledger(self.path, self.name, write=False)) as ledger:
             known = past(ledger)
             if known is None:

@@ -143,7 +143,7 @@ def _without_password(url: str) -> str:
         parts = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.Error:
         raise LedgerError(
-            "this is no address of a database: postgresql://user@host:5432/name"
+            "this is not the address of a database; one looks like postgresql://user@host:5432/name"
         ) from None
     host = f"{parts.get('host', '')}:{parts.get('port', '5432')}"
     return f"postgresql://{host}/{parts.get('dbname', '')}"

@@ -41,11 +41,12 @@ class Explanation(NamedTuple):
 class AutoDOMD(RowPolicy):
     """DOMD without knobs: needs `dim` and `family`, uses `radius`, never asks for the drift.
 
-    K learners, one per pair of `discounts` and `regularizations`, all learn from every reward by
-    Algorithm 1 with eta = 1. Their weights follow their one-step-ahead predictions (exponential
-    weights with a fixed `share`), those that a change has left behind go on from the leader's
-    state, and decisions use the mixture's mean plus `bonus` of its standard deviations. Cost and
-    memory of a round are constant: about K times DOMD's update and once its choice.
+    K learners, one for each pair of `discounts` and `regularizations`, all learn from every reward
+    by Algorithm 1 with eta = 1. Each predicts every reward beforehand, and its weight follows how
+    well it did (exponential weights with a fixed `share`). Learners that a change has left behind
+    go on from the leader's state. Decisions use the mixture's mean plus `bonus` of its standard
+    deviations. Cost and memory of a round are constant: about K times DOMD's update and once its
+    choice.
 
     | option | |
     |---|---|

@@ -1,0 +1,120 @@
+"""What the README says in numbers, from stored results: five claims, and the table of packages."""
+
+from __future__ import annotations
+
+import csv
+from typing import NamedTuple
+
+from benchmarks.worlds import AUTO, NO_RIVAL, RESULTS, mean, regrets
+
+DRIFT, FLIP = "drift, S = 3", "flip, S = 3"
+
+
+class Package(NamedTuple):
+    """A package, the learner of it that is measured, and what its documents and sources say of it
+    (in the version of docs/peers.md)."""
+
+    name: str
+    learner: str
+    arms: str  # whether one model reads the features of every arm
+    forgets: str
+    memory: str  # who chooses how fast
+    late: str  # who remembers a decision until its reward comes
+    logs: str  # what it can say of a log
+
+
+PACKAGES = (
+    Package("**driftbandit**", "driftbandit AutoDOMD", "yes", "yes", "itself", "the loop, on disk",
+            "IPS, SNIPS, DM, DR, at every moment"),
+    Package("bayesianbandits", "bayesianbandits UCB", "yes", "yes", "you", "you, by a token", "no"),
+    Package("Vowpal Wabbit", "vowpalwabbit ε-greedy", "yes", "by a constant step", "you", "you",
+            "IPS, DR"),
+    Package("coba", "coba LinUCB", "yes", "no", "", "you", "IPS, DR"),
+    Package("contextualbandits", "contextualbandits LinUCB", "no", "no", "", "you", "replay, DR"),
+    Package("MABWiser", "mabwiser LinUCB", "no", "no", "", "you", "by its simulator"),
+    Package("river", "river LinUCB", "no", "by smoothing", "you", "you", "replay"),
+)  # fmt: skip
+HEAD = ["package", "one model for all arms", "forgets", "who chooses how fast"]
+HEAD += ["who remembers a decision until its reward", "what it says of a log"]
+HEAD += ["µs per round", f"regret, {DRIFT}", f"regret, {FLIP}"]
+
+
+def lines_of(name: str) -> list[dict[str, str]]:
+    with (RESULTS / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def figure(name: str, words: str) -> str:
+    """The number that a benchmark stored under a line that begins with these words."""
+    for line in lines_of(name):
+        what, measured, *_ = line.values()
+        if what.startswith(words):
+            return measured
+    raise FileNotFoundError(f"{name}.csv of an earlier benchmark, without {words!r}")
+
+
+def panels() -> str:
+    """AutoDOMD's regret over that of the best rival, in the paper's four settings."""
+    ratios = []
+    for lines in regrets("paper-figure").values():
+        best = min(mean(lines, name) for name in lines if name not in NO_RIVAL)
+        ratios.append(f"{mean(lines, AUTO) / best:.2f}")
+    return f"{', '.join(ratios[:-1])} and {ratios[-1]}"
+
+
+def micros(learner: str) -> str:
+    """Choose and update, d = 5, 30 arms."""
+    (line,) = (line for line in lines_of("peers-speed") if line["contender"] == learner)
+    cost = float(line["choose_us"]) + float(line["update_us"])
+    return f"{cost:.1f}" if cost < 100.0 else f"{cost:.0f}"
+
+
+def regret(learner: str, world: str) -> str:
+    found = (x for x in lines_of("peers") if (x["contender"], x["world"]) == (learner, world))
+    return f"{float(next(found)['mean']):.0f}"
+
+
+def slower() -> str:
+    """How much longer the packages take that people know best."""
+    vw, bayes = (
+        float(figure("peers-ratios", f"{name} over Bandit"))
+        for name in ("vowpalwabbit ε-greedy", "bayesianbandits UCB")
+    )
+    return (
+        f"Vowpal Wabbit takes {vw:.0f} times as long as `DOMD`, bayesianbandits {bayes:.0f} times"
+    )
+
+
+def catalogue() -> str:
+    """What the best of 100,000 arms costs, over a plain product."""
+    words = "choose of 100,000 arms, d=50, "
+    least, most = (float(figure("bench", words + end)) for end in ("theory's", "lambda = 1"))
+    return f"{least:.2f} to {most:.2f} times"
+
+
+def policies() -> str:
+    from driftbandit.policies.catalogue import CATALOGUE
+
+    return str(len(CATALOGUE))
+
+
+def packages_table() -> list[list[str]]:
+    rows = [HEAD]
+    for package in PACKAGES:
+        name, learner, *facts = package
+        numbers = [micros(learner), regret(learner, DRIFT), regret(learner, FLIP)]
+        rows.append([name, *facts, *numbers])
+    return rows
+
+
+SAYS = {
+    "panels": panels,
+    "domdround": lambda: f"{micros('driftbandit DOMD, defaults')} µs",
+    "autoround": lambda: f"{micros('driftbandit AutoDOMD')} µs",
+    "slower": slower,
+    "endurance": lambda: figure("bench", "a round at the end of"),
+    "catalogue": catalogue,
+    "million": lambda: f"{float(figure('fleet', '1000000 updates')):.2f} s",
+    "audits": lambda: f"{100 * float(figure('loop', 'share of a log of 3000')):.0f} %",
+    "policies": policies,
+}
