@@ -17,7 +17,7 @@ import numpy as np
 
 from driftbandit.estimators import values
 from driftbandit.estimators.bets import Arms
-from driftbandit.evidence.streams import Difference, Value
+from driftbandit.estimators.streams import Difference, Value
 
 ARMS, FLOOR, EVERY = 3, 0.2, 100
 PROMISED = {"sequence": (0.95, 1.0), "interval": (0.93, 0.975), "clipped": (0.93, 1.0)}

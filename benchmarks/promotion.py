@@ -20,7 +20,7 @@ import numpy as np
 
 from driftbandit.estimators.bets import Arms
 from driftbandit.estimators.sequences import lower
-from driftbandit.evidence.streams import Difference
+from driftbandit.estimators.streams import Difference
 
 SHARE, FLOOR, ARMS, CLICKS, ALPHA, POWER = 0.1, 0.02, 20, 0.05, 0.05, 0.8
 EFFECTS = {"equal": 0.0, "10 % worse": -0.1, "10 % better": 0.1}

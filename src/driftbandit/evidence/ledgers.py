@@ -12,11 +12,11 @@ from typing import Any
 from driftbandit.evidence.rows import BAD, NAMES, SKIP, Batch
 from driftbandit.evidence.sources import ROWS, UNTAUGHT, Source
 from driftbandit.loop.book import Book, Lesson
-from driftbandit.loop.declaration import versions
 from driftbandit.loop.events import Event
 from driftbandit.loop.learner import Learner
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.replay import Past, origin, past, replay, unfold
+from driftbandit.loop.versions import versions
 from driftbandit.policies.rows import RowPolicy
 
 ENDINGS = (".db", ".sqlite", ".sqlite3")

@@ -29,10 +29,15 @@ def logged(asked: Request, made: Choice, settings: int) -> str:
             "p": answer.p[0] if alone else answer.p,
             "mean": answer.means[0] if alone else answer.means,
             "role": answer.role,
-            "version": made.features.version,
+            "version": made.version.name,
             "settings": settings,
             "learner": [view.seq, view.lessons, view.aged],
         }
+        | (
+            {"trial": {name: [v.aged, v.p.tolist()] for name, v in made.votes.items()}}
+            if made.votes
+            else {}
+        )
     )
 
 
@@ -70,7 +75,7 @@ def first(id: str, asked: Request, made: Choice) -> Decision | Slate:
     """A new decision."""
 
     def explain() -> Any:
-        return reasons(made.features, asked, made.answer, made.theta)
+        return reasons(made.version.features, asked, made.answer, made.theta)
 
     return _seen(id, asked, made.answer, explain)
 

@@ -1,0 +1,143 @@
+"""Shadows, trials and promotion: who may act, by proof."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from driftbandit.features import Features
+from driftbandit.features.values import nearest
+from driftbandit.loop.comparison import Comparison, leads, standings
+from driftbandit.loop.desk import Desk
+from driftbandit.loop.events import DEFAULT, LIVE
+from driftbandit.loop.guard import LEVEL
+from driftbandit.loop.request import text
+from driftbandit.loop.rules import Rule
+from driftbandit.loop.versions import Shadow
+from driftbandit.validate import show
+
+log = logging.getLogger("driftbandit.loop")
+
+
+def shadow(desk: Desk, name: Any, given: Sequence[Any], rule: Any, half_life: Any) -> None:
+    """A candidate that learns and never acts."""
+    name = text("a candidate's name", name)
+    used = [LIVE, DEFAULT, *(each.name for each in desk.past.shadows.values())]
+    if name in used:
+        raise ValueError(f"{name!r} is taken: every candidate of a loop has a name of its own")
+    if rule is not None and (not isinstance(rule, Rule) or type(rule) is Rule):
+        raise ValueError(f"rule must be one such as Floor(), got {show(rule)}")
+    if not given and rule is None:
+        raise ValueError("a candidate has features, a policy or a rule of its own: pass one")
+    desk.change("shadow", _declared(desk, name, given, rule, half_life).to_dict())
+
+
+def _declared(
+    desk: Desk, name: str, given: Sequence[Any], rule: Rule | None, half_life: Any
+) -> Shadow:
+    """The candidate, otherwise like the live policy."""
+    live = desk.learner.version
+    features = [each for each in given if isinstance(each, Features)]
+    policies = [each for each in given if not isinstance(each, Features)]
+    if len(features) > 1 or len(policies) > 1:
+        raise ValueError("a candidate has one declaration of features and one policy: pass those")
+    if half_life is not None and not policies:
+        raise ValueError("half_life belongs to a policy: pass that, too")
+    if not given:
+        return Shadow(
+            name=name,
+            features=live.features,
+            policy=live.policy,
+            half_life=live.half_life,
+            rule=rule,
+        )
+    made = replace(
+        desk.past.declaration,
+        features=features[0] if features else live.features,
+        policy=policies[0] if policies else type(live.policy),
+        half_life=half_life if policies else live.half_life,
+    )
+    return Shadow(
+        name=name, features=made.features, policy=made.taught, half_life=made.half_life, rule=rule
+    )
+
+
+def trial(desk: Desk, name: Any, share: Any) -> None:
+    """A share of decisions for a candidate; 0 ends its trial."""
+    _known(desk, name)
+    chosen = desk.current[1]
+    desk.set(replace(chosen, trials={**chosen.trials, name: share}))
+
+
+def retire(desk: Desk, name: Any) -> None:
+    """A candidate goes."""
+    _known(desk, name)
+    trial(desk, name, 0.0)
+    desk.change("retire", {"name": name})
+
+
+def _known(desk: Desk, name: Any) -> None:
+    names = list(desk.panel.candidates)
+    if name not in names:
+        there = f"{nearest(name, names)}" if names else "there is none, see loop.shadow"
+        raise ValueError(f"{show(name)} is no candidate of this loop: {there}")
+
+
+def acting(desk: Desk) -> str:
+    """Who acts."""
+    aside = desk.panel.demoted or desk.current[1].mode == "apprentice"
+    return DEFAULT if aside else LIVE
+
+
+def compare(desk: Desk) -> Comparison:
+    """How everybody stands."""
+    panel, settings = desk.panel, desk.current[1]
+    level = settings.guard.level if settings.guard else LEVEL
+    metrics = settings.guard.metrics if settings.guard else {}
+    alpha = (1.0 - level) / max(1, len(panel.candidates))
+    reward = desk.past.declaration.reward
+    with desk.learner.lock:
+        return Comparison(
+            acting=acting(desk),
+            level=level,
+            values=standings(panel.tally, reward, level),
+            leads=tuple(leads(panel.tally, reward, metrics, alpha)),
+            trials=dict(settings.trials),
+            skipped=dict(panel.skipped),
+            unread={name: one.unread for name, one in panel.candidates.items()},
+        )
+
+
+def promote(desk: Desk, name: Any, over: Any, force: bool) -> None:
+    """Let a candidate act, or the live policy again, if the comparison allows it."""
+    if name != LIVE:
+        _known(desk, name)
+    acts = acting(desk)
+    if over not in (None, acts) or name == acts:
+        raise ValueError(f"{acts} acts: promote another one over {acts!r}, got {show(name)}")
+    found = compare(desk)
+    refused = refusal(found, name, acts)
+    if refused and not force:
+        raise ValueError(refused)
+    evidence = {"over": acts, "forced": bool(refused), "comparison": found.to_dict()}
+    if name != LIVE:
+        trial(desk, name, 0.0)
+    desk.change("promote", {"name": name, **evidence})
+    desk.panel.alarm = desk.guard
+    if desk.current[1].mode == "apprentice":
+        desk.set(replace(desk.current[1], mode="live"))
+
+
+def refusal(found: Comparison, name: str, over: str) -> str:
+    """Why one must not be promoted over another, in numbers; "" if it may."""
+    both = [each for each in found.leads if (each.first, each.second) == (name, over)]
+    if not any(each.metric is None for each in both):
+        return f"{name} was not compared with {over} yet: that takes decisions that are taught"
+    for each in both:
+        if each.better < 0 or (each.metric is None and each.better == 0):
+            return each.words(found.level)
+    if found.unread.get(name):
+        return f"{name} could not read the latest decision: pass the columns that it requires"
+    return ""
