@@ -64,6 +64,11 @@ class LedgerSource(Source):
                         "the beginning of this ledger is gone (keep= or erase): another policy "
                         "cannot be taught all of it; replay a file written with log.write"
                     )
+                if any(version.reign for version in known.versions.values()):
+                    raise ValueError(
+                        "the live policy of this ledger was replaced: another policy cannot be "
+                        "taught all of it; replay a file written with log.write"
+                    )
                 declaration = replace(known.declaration, policy=policy, half_life=half_life)
                 known = known._replace(
                     declaration=declaration, versions=versions(declaration, ledger.declared())

@@ -17,7 +17,7 @@ class UsedIdError(ValueError):
 def logged(asked: Request, made: Choice, settings: int) -> str:
     """The data of a decide: what was asked and answered, and all it takes to answer again."""
     view, answer = made.view, made.answer
-    alone = asked.k is None
+    alone, trial = asked.k is None, {n: [v.aged, v.p.tolist()] for n, v in made.votes.items()}
     return write(
         ({} if alone else {SLATE: asked.k})
         | {
@@ -33,11 +33,7 @@ def logged(asked: Request, made: Choice, settings: int) -> str:
             "settings": settings,
             "learner": [view.seq, view.lessons, view.aged],
         }
-        | (
-            {"trial": {name: [v.aged, v.p.tolist()] for name, v in made.votes.items()}}
-            if made.votes
-            else {}
-        )
+        | ({"trial": trial} if trial else {})
     )
 
 

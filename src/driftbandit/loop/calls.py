@@ -86,8 +86,12 @@ class Calls:
         return [each.end() if isinstance(each, Started) else each for each in started]
 
     def _started(self, kind: str, options: Mapping[str, Any]) -> Started | ValueError:
-        known = {"decide": self.decide, "reward": self.reward, "cancel": self.cancel}
-        begin: Callable[..., Started] | None = known.get(kind)
+        known: dict[str, Callable[..., Started]] = {
+            "decide": self.decide,
+            "reward": self.reward,
+            "cancel": self.cancel,
+        }
+        begin = known.get(kind)
         if begin is None:
             return ValueError(f"a call is 'decide', 'reward' or 'cancel', got {kind!r}")
         try:

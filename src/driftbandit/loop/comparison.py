@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from driftbandit.estimators import values
 from driftbandit.estimators.planning import rows_until
+from driftbandit.estimators.sequences import lower
 from driftbandit.estimators.streams import Difference, Value
 from driftbandit.estimators.words import between, more_rows, number, percent
 from driftbandit.loop.health import as_json
@@ -108,12 +109,12 @@ def leads(tally: Tally, reward: Reward, metrics: Mapping[str, Reward], alpha: fl
     """All differences; each bound fails with probability `alpha` at most."""
     units = {"": reward, **metrics}
     known = [key for key in tally.sums if key[1] and key[2] in units]
-    return [_lead(tally, key, Unit(units[key[2]]), alpha) for key in sorted(known)]
+    return [lead(tally, key, units[key[2]], alpha) for key in sorted(known)]
 
 
-def _lead(tally: Tally, key: Key, unit: Unit, alpha: float) -> Lead:
-    """`2 alpha` because a band has two ends."""
-    sums, (first, second, metric) = tally.sums[key], key
+def lead(tally: Tally, key: Key, reward: Reward, alpha: float) -> Lead:
+    """One difference, in the unit of its reward; a band has two ends, so its error is 2 alpha."""
+    sums, unit, (first, second, metric) = tally.sums[key], Unit(reward), key
     band, part = Difference.band(sums, 2.0 * alpha), float(sums[1] / sums[0])
     better, more = int(band.low > 0.0) - int(band.high < 0.0), 0.0
     if not better:
@@ -123,6 +124,14 @@ def _lead(tally: Tally, key: Key, unit: Unit, alpha: float) -> Lead:
     return Lead(
         first, second, metric or None, unit.gap(part), low, high, int(sums[0]), better, more
     )
+
+
+def is_worse(tally: Tally, key: Key, alpha: float) -> bool:
+    """Whether the first is worse, without the rest of what a lead says: the guard asks often."""
+    sums = tally.sums.get(key)
+    if sums is None:
+        return False
+    return bool(lower(sums[0], *Difference.bets(sums, False), alpha, 2.0) > 1.0)
 
 
 def standings(tally: Tally, reward: Reward, level: float) -> dict[str, Standing]:

@@ -11,13 +11,14 @@ from typing import Any
 from driftbandit.loop.background import Background
 from driftbandit.loop.choose import Choice
 from driftbandit.loop.clerk import Clerk
-from driftbandit.loop.comparison import leads
+from driftbandit.loop.comparison import is_worse, lead
 from driftbandit.loop.declaration import Settings
 from driftbandit.loop.erasure import erase
 from driftbandit.loop.events import DEFAULT, LIVE, Event, slate_size, write
 from driftbandit.loop.health import as_json
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.replay import Past, checkpoint, known_lessons, latest
+from driftbandit.loop.tally import Tally
 from driftbandit.loop.teacher import Teacher
 from driftbandit.loop.tickets import Mark, Ticket
 from driftbandit.validate import show
@@ -90,8 +91,8 @@ class Desk:
     def now(self) -> Past:
         """What the loop is now."""
         self.clerk.check()
-        declaration, *known = self.past
-        return Past(declaration, *(dict(each) for each in known))
+        declaration, settings, versions, shadows = self.past
+        return Past(declaration, dict(settings), dict(versions), dict(shadows))
 
     def remember(self, ticket: Ticket, made: Choice) -> None:
         """Keep the row of a decision that was just stored: its lesson may come soon."""
@@ -125,19 +126,18 @@ class Desk:
         log.info("loop %r has erased %d events", self.ledger.name, counts[0])
         return counts[0]
 
-    def guard(self) -> None:
+    def guard(self, tally: Tally) -> None:
         """Hand a demotion in if the live policy is worse than the default; nobody waits for it."""
-        guard, tally = self.current[1].guard, self.panel.tally
+        guard, reward = self.current[1].guard, self.past.declaration.reward
+        key = LIVE, DEFAULT, ""
         if guard is None or self.panel.demoted or self.current[1].mode != "live":
             return
-        found = leads(tally, self.past.declaration.reward, {}, 1.0 - guard.level)
-        lead = next(each for each in found if (each.first, each.second) == (LIVE, DEFAULT))
-        if lead.better < 0:
+        if is_worse(tally, key, 1.0 - guard.level):
             self.panel.alarm = None  # until somebody is promoted
-            log.warning(
-                "loop %r: the default takes over, %s", self.ledger.name, lead.words(guard.level)
-            )
-            self.clerk.put(Ticket("demote", data=write(as_json(lead))))
+            found = lead(tally, key, reward, 1.0 - guard.level)
+            words = found.words(guard.level)
+            log.warning("loop %r: the default takes over, %s", self.ledger.name, words)
+            self.clerk.put(Ticket("demote", data=write(as_json(found))))
 
     def _store(self, mark: Mark) -> None:
         """Hand a checkpoint in; nobody waits for it."""

@@ -50,10 +50,10 @@ class Tally:
             own = [(row, row.values[name]) for row in rows if name in row.values]
             self._add((name, "", ""), own, Value(CLIP, self.sums.get((name, "", ""))).columns)
         for pair in dict.fromkeys(pair for row in rows for pair in row.pairs):
-            own = [(row, row.pairs[pair]) for row in rows if pair in row.pairs]
-            for metric in dict.fromkeys(["", *(name for row, _ in own for name in row.metrics)]):
+            both = [(row, row.pairs[pair]) for row in rows if pair in row.pairs]
+            for metric in dict.fromkeys(["", *(name for row, _ in both for name in row.metrics)]):
                 key = *pair, metric
-                known = [each for each in own if not metric or metric in each[0].metrics]
+                known = [each for each in both if not metric or metric in each[0].metrics]
                 self._add(key, known, Difference(self.sums.get(key)).columns)
 
     def _add(self, key: Key, own: list[Any], columns: Callable[..., Floats]) -> None:

@@ -98,7 +98,7 @@ class Teacher:
                 self.learner.teach(lesson, rows[lesson.decision, lesson.position])
         if watched:
             with self.learner.lock:
-                self.panel.count()
+                self.panel.look()
 
     def _change(self, change: Event | Mark) -> None:
         if isinstance(change, Mark):
@@ -114,11 +114,9 @@ class Teacher:
 
     def _rows(self, lessons: list[Lesson]) -> dict[Row, Floats | None]:
         """The row of each decision's arm: from memory, or encoded again from the log."""
-        keys, reign = (
-            [(each.decision, each.position) for each in lessons],
-            self.learner.version.reign,
-        )
+        reign = self.learner.version.reign
         with self._turn:
+            keys = [(each.decision, each.position) for each in lessons]
             recent = {key: self._recent.pop(key, NOTHING) for key in keys}
         rows = {key: x if then == reign else None for key, (then, x) in recent.items()}
         missing = [key for key, row in rows.items() if row is None]
@@ -137,27 +135,25 @@ class Teacher:
         choice = data["choice"] if key[1] is None else data["choice"][key[1]]
         if choice is None:
             return
-        version, context, arm = (
-            self.versions[data["version"]],
-            data["context"],
-            data["arms"][choice],
-        )
+        made, version = self.versions[data["version"]], self.learner.version
+        if made.reign == version.reign:
+            version = made  # the learner pads what has grown since
+        context, arms = data["context"], [data["arms"][choice]]
         if self.panel.past.shadows:
-            version, context, arm = self._reread(version, context, arm)
-        if version is not None:
-            context, (arm,) = placed(version.features, context, [arm], key[1])
+            context, arms = own(version.features, context, arms)
+        context, (arm,) = placed(version.features, context, arms, key[1])
+        if made.reign == version.reign or _can_read(version, context, arm):
             found.setdefault(version.name, []).append((key, context, arm))
 
-    def _reread(self, version: Version, context: Any, arm: Any) -> tuple[Version | None, Any, Any]:
-        """A decision that others may have made: before a switch, or with columns of candidates."""
-        if version.reign != self.learner.version.reign:
-            version = self.learner.version
-        context, (arm,) = own(version.features, context, [arm])
-        try:
-            version.features.encode(context, [arm])
-        except ValueError:  # it lacks what the features of today require: it teaches nothing
-            return None, context, arm
-        return version, context, arm
+
+def _can_read(version: Version, context: Any, arm: Any) -> bool:
+    """Whether a decision of another one's has what the features of today require; if not, it
+    teaches nothing."""
+    try:
+        version.features.encode(context, [arm])
+    except ValueError:
+        return False
+    return True
 
 
 def _decision(events: dict[int, Event], seq: int) -> Event:
