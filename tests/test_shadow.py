@@ -360,7 +360,7 @@ def test_decisions_from_before_a_promotion_teach_what_the_new_features_read(tmp_
         play(loop, 0, 30)
         loop.promote("wide", force=True)  # six decisions are open
         play(loop, 30, 30)
-        assert loop.compare().skipped == {"before the switch": 6}
+        assert loop.compare().skipped == {"older policy": 6}
         check(loop)
 
 
@@ -419,6 +419,9 @@ def test_mistakes_are_refused_with_a_remedy(tmp_path):
             "of its own: pass one": lambda: loop.shadow("b"),
             "one policy": lambda: loop.shadow("b", DOMD, AutoDOMD),
             "policy must be DOMD": lambda: loop.shadow("b", "DOMD"),
+            "exploration='ucb'": lambda: loop.shadow(
+                "b", DOMD(problem=FEATURES.problem(CLICKS), exploration="thompson")
+            ),
             "rule must be": lambda: loop.shadow("b", rule="Floor"),
             "pass that, too": lambda: loop.shadow("b", WIDER, half_life="1h"),
             "did you mean 'new'": lambda: loop.trial("newer"),

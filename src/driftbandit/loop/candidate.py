@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from driftbandit.loop import places
 from driftbandit.loop.choose import Asked, words
 from driftbandit.loop.decision import Request
@@ -11,6 +13,7 @@ from driftbandit.loop.declaration import Declaration, Settings
 from driftbandit.loop.keyed import learner_for
 from driftbandit.loop.learner import Learner, View
 from driftbandit.loop.mixture import Vote
+from driftbandit.loop.rules import Floor
 from driftbandit.loop.versions import Shadow
 from driftbandit.loop.waiting import Lesson
 from driftbandit.policies.base import Floats
@@ -28,6 +31,11 @@ class Candidate:
         """Who differs by its rule alone begins with what the live one knows."""
         if self.shadow.version.is_like(live.version):
             self.learner.load(*live.state(), self.shadow.version)
+
+    def probe(self) -> None:
+        """Raise if its rule cannot tell probabilities; the loop's may become the strictest."""
+        X = np.zeros((1, self.shadow.features.size))
+        (self.shadow.rule or Floor()).probabilities(self.learner.bandit, X, ("probe",))
 
     def rows(self, request: Request) -> Floats | None:
         """Rows of all arms at every position; None if it cannot read them."""

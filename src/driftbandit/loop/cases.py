@@ -21,14 +21,14 @@ from driftbandit.policies.base import Floats
 
 
 class Case(NamedTuple):
-    """A decision as it was logged; `seq` is how far the learner was."""
+    """A decision as it was logged; `version` is that of the policy that made it."""
 
     request: Request
     answer: Answer
     asked: Asked
     settings: Settings
     votes: Votes  # of a trial
-    seq: int
+    version: str
 
     @property
     def aside(self) -> str:
@@ -62,7 +62,7 @@ def case(event: Event, seed: int, settings: Mapping[int, Settings]) -> Case:
         Asked(seed, str(event.id), event.key),
         settings[data["settings"]],
         {name: Vote(np.array(p), aged) for name, (aged, p) in voted},
-        data["learner"][0],
+        data["version"],
     )
 
 

@@ -104,8 +104,7 @@ class Settings(Recipe):
     trials: Mapping[str, float] = field(default_factory=dict)  # shares of decisions by candidate
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rule, Rule) or type(self.rule) is Rule:
-            raise ValueError(f"rule must be one such as Floor(), got {validate.show(self.rule)}")
+        check_rule(self.rule)
         if self.mode not in MODES:
             raise ValueError(f"mode must be one of {MODES}, got {validate.show(self.mode)}")
         holdout = validate.nonnegative("holdout", self.holdout, "share of keys")
@@ -127,6 +126,11 @@ class Settings(Recipe):
         if total >= 1.0:
             raise ValueError(f"the shares of all trials must add up to less than 1, got {total:g}")
         return {name: share for name, share in shares.items() if share > 0.0}
+
+
+def check_rule(rule: Any) -> None:
+    if not isinstance(rule, Rule) or type(rule) is Rule:
+        raise ValueError(f"rule must be one such as Floor(), got {validate.show(rule)}")
 
 
 def check_name(name: Any) -> str:

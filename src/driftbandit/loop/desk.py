@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -35,6 +36,7 @@ class Desk:
         if teaching not in TEACHING:
             raise ValueError(f"teaching must be one of {TEACHING}, got {show(teaching)}")
         self.ledger, self.past, self._caller = ledger, past, teaching == "caller"
+        self.switching = threading.RLock()  # held from a check to the change that rests on it
         book, self.learner, self.panel = latest(ledger, past)
         kind = Teacher if self._caller else Background
         self.teacher = kind(self.learner, self.panel, ledger, past.versions, self._store)

@@ -101,7 +101,8 @@ class Loop:
     ) -> None:
         """Change how decisions are made, from now on."""
         given = {"floor": floor, "rule": rule, "mode": mode, "holdout": holdout, "guard": guard}
-        self._desk.set(settings(self.settings, given))
+        with self._desk.switching:
+            self._desk.set(settings(self.settings, given))
 
     @overload
     def decide(

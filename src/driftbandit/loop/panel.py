@@ -88,7 +88,7 @@ class Panel:
         """Why nobody is compared; "" if they are."""
         if not self.candidates and about.settings.guard is None:
             return "unwatched"
-        return "before the switch" if about.seq < learner.version.reign else about.aside
+        return about.aside or ("older policy" if about.version != learner.version.name else "")
 
     @property
     def tally(self) -> Tally:

@@ -9,12 +9,13 @@ from typing import Any
 
 from driftbandit.features import Features
 from driftbandit.features.values import nearest
+from driftbandit.loop.candidate import Candidate
 from driftbandit.loop.comparison import Comparison, leads, standings
+from driftbandit.loop.declaration import check_rule
 from driftbandit.loop.desk import Desk
 from driftbandit.loop.events import DEFAULT, LIVE
 from driftbandit.loop.guard import LEVEL
 from driftbandit.loop.request import text
-from driftbandit.loop.rules import Rule
 from driftbandit.loop.versions import Shadow
 from driftbandit.validate import show
 
@@ -24,20 +25,20 @@ log = logging.getLogger("driftbandit.loop")
 def shadow(desk: Desk, name: Any, given: Sequence[Any], rule: Any, half_life: Any) -> None:
     """A candidate that learns and never acts."""
     name = text("a candidate's name", name)
-    used = [LIVE, DEFAULT, *(each.name for each in desk.past.shadows.values())]
-    if name in used:
-        raise ValueError(f"{name!r} is taken: every candidate of a loop has a name of its own")
-    if rule is not None and (not isinstance(rule, Rule) or type(rule) is Rule):
-        raise ValueError(f"rule must be one such as Floor(), got {show(rule)}")
-    if not given and rule is None:
+    if rule is not None:
+        check_rule(rule)
+    elif not given:
         raise ValueError("a candidate has features, a policy or a rule of its own: pass one")
-    desk.change("shadow", _declared(desk, name, given, rule, half_life).to_dict())
+    with desk.switching:
+        if name in (LIVE, DEFAULT, *(each.name for each in desk.past.shadows.values())):
+            raise ValueError(f"{name!r} is taken: every candidate of a loop has a name of its own")
+        made = Shadow(name=name, rule=rule, **_learning(desk, given, half_life))
+        Candidate(0, made, desk.past.declaration).probe()
+        desk.change("shadow", made.to_dict())
 
 
-def _declared(
-    desk: Desk, name: str, given: Sequence[Any], rule: Rule | None, half_life: Any
-) -> Shadow:
-    """The candidate, otherwise like the live policy."""
+def _learning(desk: Desk, given: Sequence[Any], half_life: Any) -> dict[str, Any]:
+    """Features and policy of a candidate, those of the live policy where nothing is given."""
     live = desk.learner.version
     features = [each for each in given if isinstance(each, Features)]
     policies = [each for each in given if not isinstance(each, Features)]
@@ -46,36 +47,29 @@ def _declared(
     if half_life is not None and not policies:
         raise ValueError("half_life belongs to a policy: pass that, too")
     if not given:
-        return Shadow(
-            name=name,
-            features=live.features,
-            policy=live.policy,
-            half_life=live.half_life,
-            rule=rule,
-        )
+        return {"features": live.features, "policy": live.policy, "half_life": live.half_life}
     made = replace(
         desk.past.declaration,
         features=features[0] if features else live.features,
         policy=policies[0] if policies else type(live.policy),
         half_life=half_life if policies else live.half_life,
     )
-    return Shadow(
-        name=name, features=made.features, policy=made.taught, half_life=made.half_life, rule=rule
-    )
+    return {"features": made.features, "policy": made.taught, "half_life": made.half_life}
 
 
 def trial(desk: Desk, name: Any, share: Any) -> None:
     """A share of decisions for a candidate; 0 ends its trial."""
-    _known(desk, name)
-    chosen = desk.current[1]
-    desk.set(replace(chosen, trials={**chosen.trials, name: share}))
+    with desk.switching:
+        _known(desk, name)
+        chosen = desk.current[1]
+        desk.set(replace(chosen, trials={**chosen.trials, name: share}))
 
 
 def retire(desk: Desk, name: Any) -> None:
     """A candidate goes."""
-    _known(desk, name)
-    trial(desk, name, 0.0)
-    desk.change("retire", {"name": name})
+    with desk.switching:
+        trial(desk, name, 0.0)
+        desk.change("retire", {"name": name})
 
 
 def _known(desk: Desk, name: Any) -> None:
@@ -112,19 +106,23 @@ def compare(desk: Desk) -> Comparison:
 
 def promote(desk: Desk, name: Any, over: Any, force: bool) -> None:
     """Let a candidate act, or the live policy again, if the comparison allows it."""
-    if name != LIVE:
-        _known(desk, name)
-    acts = acting(desk)
-    if over not in (None, acts) or name == acts:
-        raise ValueError(f"{acts} acts: promote another one over {acts!r}, got {show(name)}")
-    found = compare(desk)
-    refused = refusal(found, name, acts)
-    if refused and not force:
-        raise ValueError(refused)
-    evidence = {"over": acts, "forced": bool(refused), "comparison": found.to_dict()}
+    with desk.switching:
+        if name != LIVE:
+            _known(desk, name)
+        acts = acting(desk)
+        if over not in (None, acts) or name == acts:
+            raise ValueError(f"{acts} acts: promote another one over {acts!r}, got {show(name)}")
+        found = compare(desk)
+        refused = refusal(found, name, acts)
+        if refused and not force:
+            raise ValueError(refused)
+        _promote(desk, name, {"over": acts, "forced": bool(refused), "evidence": found.to_dict()})
+
+
+def _promote(desk: Desk, name: str, data: dict[str, Any]) -> None:
     if name != LIVE:
         trial(desk, name, 0.0)
-    desk.change("promote", {"name": name, **evidence})
+    desk.change("promote", {"name": name, **data})
     desk.panel.alarm = desk.guard
     if desk.current[1].mode == "apprentice":
         desk.set(replace(desk.current[1], mode="live"))
