@@ -292,6 +292,8 @@ def test_the_guard_lets_the_default_take_over_until_somebody_promotes(tmp_path):
         for k in range(start, start + n):
             made = loop.decide({"age": 30}, ARMS, id=f"d{k}", at=10.0 * k, default="z")
             loop.reward(made.id, float(made.arm == "z"), at=10.0 * k)
+            if k % 60 == 0:
+                loop.compare()  # who looks too often takes nothing from the guard
         return made
 
     loop = opened(tmp_path / "a.db", guard=Guard(level=0.9), **RANDOM)

@@ -41,7 +41,10 @@ class Panel:
         self.past, self.candidates, self._tally = past, dict[str, Candidate](), Tally()
         self.demoted, self.skipped = False, Counter[str]()  # lessons in which nobody was compared
         self.alarm: Callable[[Tally], None] | None = None
-        self._rows: list[Row] = []
+        self._rows, self._unseen = (
+            list[Row](),
+            0,
+        )  # what is not added yet; what the guard has not seen
 
     @property
     def active(self) -> bool:
@@ -80,6 +83,7 @@ class Panel:
             able = {k: (self.candidates[k], x[0]) for k, x in X.items() if x is not None}
             row = hear(lesson, about, learner, able)
             self._rows.append(row._replace(metrics=recorded(lesson, about, self._tally)))
+            self._unseen += 1
         choice = about.answer.choices[lesson.position or 0]
         for name, one in self.candidates.items():
             one.teach(lesson, X[name], choice)
@@ -100,8 +104,8 @@ class Panel:
 
     def look(self) -> None:
         """Now and then the guard looks at the tally."""
-        if len(self._rows) >= LOOK:
-            tally = self.tally
+        if self._unseen >= LOOK:
+            tally, self._unseen = self.tally, 0
             if self.alarm:
                 self.alarm(tally)
 
