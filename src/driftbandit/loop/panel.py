@@ -41,10 +41,8 @@ class Panel:
         self.past, self.candidates, self._tally = past, dict[str, Candidate](), Tally()
         self.demoted, self.skipped = False, Counter[str]()  # lessons in which nobody was compared
         self.alarm: Callable[[Tally], None] | None = None
-        self._rows, self._unseen = (
-            list[Row](),
-            0,
-        )  # what is not added yet; what the guard has not seen
+        self._rows: list[Row] = []  # not added yet
+        self._unseen = 0  # rows since the guard looked
 
     @property
     def active(self) -> bool:
