@@ -244,6 +244,20 @@ def test_a_twin_of_the_live_policy_is_neither_better_nor_worse(tmp_path):
         assert loop._desk.panel.candidates["twin"].learner.digest == loop.digest
 
 
+def test_a_promoted_candidate_decides_by_its_own_rule(tmp_path):
+    with opened(tmp_path / "a.db") as loop:
+        loop.shadow("bold", rule=Thompson(0.1, draws=20))
+        loop.trial("bold", share=0.5)
+        play(loop, 0, 10, vip=False)
+        loop.promote("bold", force=True)
+        assert loop.settings.rule == Thompson(0.1, draws=20)
+        play(loop, 10, 10, vip=False)
+    with Loop(tmp_path / "a.db", teaching="caller") as loop:
+        assert (loop.settings.rule, loop.settings.trials) == (Thompson(0.1, draws=20), {})
+        play(loop, 20, 10, vip=False)
+        check(loop)
+
+
 def test_promotion_needs_a_proof_and_says_what_is_missing(tmp_path):
     with opened(tmp_path / "a.db") as loop:
         loop.shadow("wide", WIDER)
@@ -430,6 +444,10 @@ def test_mistakes_are_refused_with_a_remedy(tmp_path):
             "less than 1": lambda: loop.trial("new", share=1.0),
             "share must be": lambda: loop.trial("new", share=-0.1),
             "no candidate": lambda: loop.retire("live"),
+            "7 is no candidate": lambda: loop.trial(7),
+            "None is no candidate": lambda: loop.promote(None),
+            "'a'. is no candidate": lambda: loop.retire(["a"]),
+            "force must be": lambda: loop.promote("new", force="yes"),
             "live acts": lambda: loop.promote("live"),
             "live acts: ": lambda: loop.promote("new", over="default"),
             "guard must be": lambda: loop.set(guard="yes"),
@@ -443,6 +461,15 @@ def test_mistakes_are_refused_with_a_remedy(tmp_path):
             with pytest.raises(ValueError, match=words):
                 call()
         assert loop.counts == before
+        with (
+            pytest.raises(ValueError, match="exploration='ucb'"),
+            opened(
+                tmp_path / "b.db",
+                policy=DOMD(problem=FEATURES.problem(CLICKS), exploration="thompson"),
+                mode="apprentice",
+            ) as other,
+        ):
+            other.set(guard=Guard())
         loop.retire("new")
         with pytest.raises(ValueError, match="is taken"):
             loop.shadow("new", DOMD)

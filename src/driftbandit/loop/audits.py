@@ -11,6 +11,7 @@ from driftbandit.loop.answers import answered, asked_for
 from driftbandit.loop.choose import Asked, decided
 from driftbandit.loop.decision import Why
 from driftbandit.loop.events import Event, LedgerError
+from driftbandit.loop.learner import Learner, View
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.places import read_by, rows
 from driftbandit.loop.reasons import reasons
@@ -18,6 +19,7 @@ from driftbandit.loop.replay import Past, State, latest, origin, unfold
 from driftbandit.loop.teacher import Teacher
 
 CLOSE = 1e-9  # on another type of CPU
+NEVER = (0.0,)  # how old a candidate was that had no vote
 
 
 class Audit(NamedTuple):
@@ -88,9 +90,11 @@ def _audited(past: Past, event: Event, state: State) -> Audit:
     view = learner.seen(aged, event.key)
     asked = Asked(past.declaration.seed, id, event.key)
     X, voted = rows(features, read_by(features, request)), data.get("trial", {})
-    votes = state.panel.votes(
-        settings, request, answer.role, asked, lambda name, one: one.seen(voted[name][0], event.key)
-    )
+
+    def seen(name: str, one: Learner) -> View:
+        return one.seen(voted.get(name, NEVER)[0], event.key)
+
+    votes = state.panel.votes(settings, request, answer.role, asked, seen)
     found = decided(settings, request, answer.role, asked, X, view, votes, answer.choices)
     whys = reasons(features, request, answer, view.bandit.theta)
     before = [p for each in answer.p for p in each]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from driftbandit.loop import places
 from driftbandit.loop.choose import Asked, words
 from driftbandit.loop.decision import Request
@@ -13,7 +11,7 @@ from driftbandit.loop.declaration import Declaration, Settings
 from driftbandit.loop.keyed import learner_for
 from driftbandit.loop.learner import Learner, View
 from driftbandit.loop.mixture import Vote
-from driftbandit.loop.rules import Floor
+from driftbandit.loop.rules import Rule
 from driftbandit.loop.versions import Shadow
 from driftbandit.loop.waiting import Lesson
 from driftbandit.policies.base import Floats
@@ -32,11 +30,6 @@ class Candidate:
         if self.shadow.version.is_like(live.version):
             self.learner.load(*live.state(), self.shadow.version)
 
-    def probe(self) -> None:
-        """Raise if its rule cannot tell probabilities; the loop's may become the strictest."""
-        X = np.zeros((1, self.shadow.features.size))
-        (self.shadow.rule or Floor()).probabilities(self.learner.bandit, X, ("probe",))
-
     def rows(self, request: Request) -> Floats | None:
         """Rows of all arms at every position; None if it cannot read them."""
         features = self.shadow.features
@@ -45,9 +38,13 @@ class Candidate:
         except ValueError:  # a column that it requires is missing, or of another kind
             return None
 
+    def rule(self, settings: Settings) -> Rule:
+        """Its own, or the loop's."""
+        return self.shadow.rule or settings.rule
+
     def vote(self, X: Floats, settings: Settings, asked: Asked, view: View) -> Vote:
         """What it would do with arms X (K, size)."""
-        rule = self.shadow.rule or settings.rule
+        rule = self.rule(settings)
         return Vote(rule.probabilities(view.bandit, X, words(asked, view)), view.aged)
 
     def now(self, X: Floats, settings: Settings, asked: Asked, at: float) -> Floats:

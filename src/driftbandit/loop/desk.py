@@ -73,9 +73,11 @@ class Desk:
 
     def set(self, chosen: Settings) -> None:
         """Decide this way from now on."""
-        seq, before = self.current
+        _, before = self.current
         if chosen.guard:
             chosen.guard.check_wait(self.past.declaration.reward)
+        if chosen.guard or self.panel.candidates:
+            self.panel.probe(chosen, self.learner)
         if chosen.mode == "apprentice" and not chosen.rule.share:
             log.warning(
                 "an apprentice without a floor explores nothing: no other policy can be evaluated "
@@ -83,11 +85,14 @@ class Desk:
             )
         if chosen != before:
             event = self.submit(Ticket("set", data=write(chosen.to_dict()))).event
-            assert event is not None
-            seq = event.seq
-            log.info("loop %r decides by %s from event %d on", self.ledger.name, chosen, seq)
-            self.past.settings[seq] = chosen
-            self.current = seq, chosen
+            self._hold(event, chosen)
+
+    def _hold(self, event: Event | None, chosen: Settings) -> None:
+        """Settings that an event has stored."""
+        assert event is not None
+        log.info("loop %r decides by %s from event %d on", self.ledger.name, chosen, event.seq)
+        self.past.settings[event.seq] = chosen
+        self.current = event.seq, chosen
 
     @property
     def now(self) -> Past:
@@ -106,11 +111,14 @@ class Desk:
                 row = ticket.event.seq, None if alone else j
                 self.teacher.remember(row, made.X[j, choice].copy(), made.version)
 
-    def change(self, kind: str, data: dict[str, Any]) -> None:
-        """A change that is no lesson; it holds when this returns."""
-        self.submit(Ticket(kind, data=write(data)))
+    def change(self, kind: str, data: dict[str, Any], chosen: Settings | None = None) -> None:
+        """A change that is no lesson, and the settings with it; it holds when this returns."""
+        more = {} if chosen is None else {"settings": chosen.to_dict()}
+        event = self.submit(Ticket(kind, data=write(data | more))).event
         self.teacher.settle()
         log.info("loop %r: %s %s", self.ledger.name, kind, data.get("name", ""))
+        if chosen is not None:
+            self._hold(event, chosen)
 
     def grow(self, features: Any) -> None:
         self.change("grow", {"features": features.to_dict()})

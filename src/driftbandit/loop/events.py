@@ -10,8 +10,8 @@
 | cancel | decision | `of` |
 | metric | decision | name, value, `of` |
 | shadow | | a candidate: name, features, policy, rule |
-| retire | | the candidate's name |
-| promote | | name, over whom, whether it was forced, and the evidence |
+| retire | | the candidate's name; settings from here on |
+| promote | | name, over whom, whether it was forced, the evidence; settings from here on |
 | demote | | the evidence by which the guard let the default take over |
 | advance | | nothing: `at` is the time up to which windows are closed |
 | checkpoint | | what the learner was like; its numbers are stored beside the event |

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftbandit.loop.rules import completed
+from driftbandit.bandit import Bandit
+from driftbandit.loop.rules import Rule, completed
 from driftbandit.policies.base import Floats
 
 
@@ -26,6 +27,11 @@ class Vote(NamedTuple):
 
 
 Votes = Mapping[str, Vote]  # by candidate
+
+
+def probe(rule: Rule, bandit: Bandit) -> None:
+    """Raise if a rule cannot tell the probabilities of this bandit's arms."""
+    rule.probabilities(bandit, np.zeros((1, bandit.policy.problem.dim)), ("probe",))
 
 
 def mixed(acting: Floats, shares: Mapping[str, float], votes: Votes) -> Floats:

@@ -21,7 +21,7 @@ from driftbandit.loop.declaration import Settings
 from driftbandit.loop.events import DEFAULT, LIVE, Event
 from driftbandit.loop.hearing import hear, recorded
 from driftbandit.loop.learner import Learner, View, digest
-from driftbandit.loop.mixture import Vote, Votes
+from driftbandit.loop.mixture import Vote, Votes, probe
 from driftbandit.loop.past import Past
 from driftbandit.loop.tally import Row, Tally
 from driftbandit.loop.versions import Shadow
@@ -57,6 +57,12 @@ class Panel:
         everybody += [each.features for each in [*self.past.shadows.values()]]
         places.check(everybody, request)
         return places.read_by(features, request)
+
+    def probe(self, settings: Settings, learner: Learner) -> None:
+        """Raise if somebody could not vote with these settings: teaching must not fail later."""
+        probe(settings.rule, learner.bandit)
+        for one in [*self.candidates.values()]:
+            probe(one.rule(settings), one.learner.bandit)
 
     def votes(
         self, settings: Settings, request: Request, role: str, asked: Asked, view: Viewed

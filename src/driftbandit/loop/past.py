@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from driftbandit.loop.declaration import Declaration, Settings
+from driftbandit.loop.events import Event
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.versions import Shadow, Version, shadows, versions
 from driftbandit.recipe import Recipe
+
+SETTING = ("set", "promote", "retire")  # events that say how decisions are made from there on
 
 
 class Past(NamedTuple):
@@ -25,5 +28,11 @@ def past(ledger: Ledger) -> Past | None:
     if not events:
         return None
     declaration: Declaration = Recipe.from_dict(events[0].read())
-    settings = {e.seq: Recipe.from_dict(e.read()) for e in events if e.kind == "set"}
+    settings = {e.seq: _settings(e) for e in events if e.kind in SETTING}
     return Past(declaration, settings, versions(declaration, events), shadows(events))
+
+
+def _settings(event: Event) -> Settings:
+    data = event.read()
+    found: Settings = Recipe.from_dict(data if event.kind == "set" else data["settings"])
+    return found

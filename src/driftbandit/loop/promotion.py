@@ -11,10 +11,11 @@ from driftbandit.features import Features
 from driftbandit.features.values import nearest
 from driftbandit.loop.candidate import Candidate
 from driftbandit.loop.comparison import Comparison, leads, standings
-from driftbandit.loop.declaration import check_rule
+from driftbandit.loop.declaration import Settings, check_rule
 from driftbandit.loop.desk import Desk
 from driftbandit.loop.events import DEFAULT, LIVE
 from driftbandit.loop.guard import LEVEL
+from driftbandit.loop.mixture import probe
 from driftbandit.loop.request import text
 from driftbandit.loop.versions import Shadow
 from driftbandit.validate import show
@@ -33,8 +34,14 @@ def shadow(desk: Desk, name: Any, given: Sequence[Any], rule: Any, half_life: An
         if name in (LIVE, DEFAULT, *(each.name for each in desk.past.shadows.values())):
             raise ValueError(f"{name!r} is taken: every candidate of a loop has a name of its own")
         made = Shadow(name=name, rule=rule, **_learning(desk, given, half_life))
-        Candidate(0, made, desk.past.declaration).probe()
+        _probe(desk, Candidate(0, made, desk.past.declaration))
         desk.change("shadow", made.to_dict())
+
+
+def _probe(desk: Desk, one: Candidate) -> None:
+    settings = desk.current[1]
+    probe(one.rule(settings), one.learner.bandit)
+    desk.panel.probe(settings, desk.learner)
 
 
 def _learning(desk: Desk, given: Sequence[Any], half_life: Any) -> dict[str, Any]:
@@ -68,8 +75,8 @@ def trial(desk: Desk, name: Any, share: Any) -> None:
 def retire(desk: Desk, name: Any) -> None:
     """A candidate goes."""
     with desk.switching:
-        trial(desk, name, 0.0)
-        desk.change("retire", {"name": name})
+        _known(desk, name)
+        desk.change("retire", {"name": name}, _without(desk.current[1], name))
 
 
 def _known(desk: Desk, name: Any) -> None:
@@ -90,22 +97,26 @@ def compare(desk: Desk) -> Comparison:
     panel, settings = desk.panel, desk.current[1]
     level = settings.guard.level if settings.guard else LEVEL
     metrics = settings.guard.metrics if settings.guard else {}
-    alpha = (1.0 - level) / max(1, len(panel.candidates))
     reward = desk.past.declaration.reward
     with desk.learner.lock:
-        return Comparison(
-            acting=acting(desk),
-            level=level,
-            values=standings(panel.tally, reward, level),
-            leads=tuple(leads(panel.tally, reward, metrics, alpha)),
-            trials=dict(settings.trials),
-            skipped=dict(panel.skipped),
-            unread={name: one.unread for name, one in panel.candidates.items()},
-        )
+        tally, skipped = panel.tally.copy(), dict(panel.skipped)
+        unread = {name: one.unread for name, one in panel.candidates.items()}
+    alpha = (1.0 - level) / max(1, len(unread))
+    return Comparison(
+        acting=acting(desk),
+        level=level,
+        values=standings(tally, reward, level),
+        leads=tuple(leads(tally, reward, metrics, alpha)),
+        trials=dict(settings.trials),
+        skipped=skipped,
+        unread=unread,
+    )
 
 
 def promote(desk: Desk, name: Any, over: Any, force: bool) -> None:
     """Let a candidate act, or the live policy again, if the comparison allows it."""
+    if not isinstance(force, bool):
+        raise ValueError(f"force must be True or False, got {show(force)}")
     with desk.switching:
         if name != LIVE:
             _known(desk, name)
@@ -120,12 +131,16 @@ def promote(desk: Desk, name: Any, over: Any, force: bool) -> None:
 
 
 def _promote(desk: Desk, name: str, data: dict[str, Any]) -> None:
+    """One event for all of the switch: a candidate acts by its own rule."""
+    chosen = replace(_without(desk.current[1], name), mode="live")
     if name != LIVE:
-        trial(desk, name, 0.0)
-    desk.change("promote", {"name": name, **data})
+        chosen = replace(chosen, rule=desk.panel.candidates[name].rule(chosen))
+    desk.change("promote", {"name": name, **data}, chosen)
     desk.panel.alarm = desk.guard
-    if desk.current[1].mode == "apprentice":
-        desk.set(replace(desk.current[1], mode="live"))
+
+
+def _without(settings: Settings, name: str) -> Settings:
+    return replace(settings, trials={k: v for k, v in settings.trials.items() if k != name})
 
 
 def refusal(found: Comparison, name: str, over: str) -> str:

@@ -85,6 +85,12 @@ class Tally:
         """Nothing is known of one who is gone."""
         self.sums = {key: sums for key, sums in self.sums.items() if name not in key[:2]}
 
+    def copy(self) -> Tally:
+        """As it is now: sums are replaced, never changed."""
+        other = Tally()
+        other.sums = dict(self.sums)
+        return other
+
     def state(self) -> dict[str, Any]:
         """As JSON."""
         sums = [[*key, total.tolist()] for key, total in self.sums.items()]

@@ -140,7 +140,8 @@ def difference(loop: Loop, declared: Declared) -> list[Difference]:
     }
     now = before | _as_stored(loop, options(declared))
     names = {"rule" if name == "floor" else name for name in given}
-    if "features" in now and now["features"] in _versions(loop.features):
+    known = [*_versions(loop.features), loop.declaration.features.to_dict()]
+    if "features" in now and now["features"] in known:
         names.discard("features")
     return [each for name in sorted(names) for each in _apart(name, before[name], now[name])]
 
