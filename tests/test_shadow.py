@@ -162,10 +162,12 @@ def test_a_checkpoint_in_the_middle_holds_candidates(tmp_path, monkeypatch):
             assert audit.logged == audit.computed
 
 
-def test_in_the_background_it_is_the_same(tmp_path):
+@pytest.mark.parametrize("half_life", [None, "1h"])  # a view that has aged serves for a second
+def test_in_the_background_it_is_the_same(tmp_path, half_life):
     live = {"teaching": "background", "clock": "wall", "reward": Reward(0, 1)}
+    live |= {"half_life": half_life}
     with opened(tmp_path / "a.db", guard=Guard(), **live) as loop:
-        loop.shadow("wide", WIDER, AutoDOMD)
+        loop.shadow("wide", WIDER, AutoDOMD, half_life="auto")
         loop.trial("wide", share=0.3)
         for k in range(60):
             loop.decide({"age": 30, "vip": k % 2}, ARMS, id=f"d{k}", default="z")

@@ -49,8 +49,7 @@ class Candidate:
 
     def now(self, X: Floats, settings: Settings, asked: Asked, at: float) -> Floats:
         """What it would do in a decision of that time, with all that it knows now."""
-        aged = self.learner.aged(at, asked.key)
-        return self.vote(X, settings, asked, self.learner.seen(aged, asked.key)).p
+        return self.vote(X, settings, asked, self.learner.exact(at, asked.key)).p
 
     def teach(self, lesson: Lesson, X: Floats | None, choice: int | None) -> None:
         """The lesson that the live learner is taught, from rows (k, K, size) of its own."""

@@ -72,7 +72,7 @@ class Live:
     def __init__(self, learner: Learner, case: Case, at: float) -> None:
         self._case, features = case, learner.version.features
         self._X = places.rows(features, places.read_by(features, case.request))[0]
-        self._view = learner.seen(learner.aged(at, case.asked.key), case.asked.key)
+        self._view = learner.exact(at, case.asked.key)
 
     @property
     def expects(self) -> Floats:

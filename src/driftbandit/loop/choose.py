@@ -121,7 +121,8 @@ def choose(
         with learner.lock:
             if learner.version is not version:  # it has grown meanwhile
                 continue
-            view = learner.view(at, asked.key)
+            # in a trial everybody has had the same lessons: one position is logged for all
+            view = (learner.exact if settings.trials else learner.view)(at, asked.key)
             theta = view.bandit.theta.copy()
             if not request.names:
                 nothing = [None for _ in request.defaults]
@@ -130,7 +131,7 @@ def choose(
             votes = NOBODY
             if settings.trials:
                 votes = panel.votes(
-                    settings, request, played, asked, lambda _, one: one.view(at, asked.key)
+                    settings, request, played, asked, lambda _, one: one.exact(at, asked.key)
                 )
             arms, p = decided(settings, request, played, asked, X, view, votes)
             if votes:

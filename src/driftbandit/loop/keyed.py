@@ -63,7 +63,7 @@ class Keyed(Learner):
             super().teach(lesson, x)
 
     def view(self, at: float, key: str | None) -> View:
-        return self.seen(self.aged(at, key), key)
+        return self.exact(at, key)
 
     def aged(self, at: float, key: str | None) -> float:
         own = self._own.get(str(key))

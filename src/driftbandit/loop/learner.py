@@ -96,9 +96,13 @@ class Learner:
             made, then, view = self._aged
             if 0.0 <= at - then < FRESH and time.monotonic() - made < FRESH:
                 return view
-        view = self.seen(self.aged(at, key), key)
+        view = self.exact(at, key)
         self._aged = time.monotonic(), at, view
         return view
+
+    def exact(self, at: float, key: str | None) -> View:
+        """The same with all lessons so far, which a view that serves for a second may not have."""
+        return self.seen(self.aged(at, key), key)
 
     def aged(self, at: float, key: str | None) -> float:
         """Seconds by which the memory for a key ages until then."""
