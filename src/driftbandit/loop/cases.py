@@ -12,7 +12,7 @@ from driftbandit.loop import places
 from driftbandit.loop.answers import answered, asked_for
 from driftbandit.loop.choose import Asked, words
 from driftbandit.loop.decision import Answer, Request
-from driftbandit.loop.declaration import Settings
+from driftbandit.loop.declaration import MODES, Settings
 from driftbandit.loop.events import LIVE, Event
 from driftbandit.loop.learner import Learner
 from driftbandit.loop.mixture import Vote, Votes
@@ -37,7 +37,7 @@ class Case(NamedTuple):
             return "no arm"
         if self.request.k is not None:
             return "slate"
-        return "holdout" if self.answer.role == "holdout" else ""
+        return "" if self.answer.role in MODES else self.answer.role
 
     @property
     def h(self) -> Floats:

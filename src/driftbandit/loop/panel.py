@@ -17,7 +17,7 @@ from driftbandit.loop.candidate import Candidate
 from driftbandit.loop.cases import Case, case
 from driftbandit.loop.choose import Asked
 from driftbandit.loop.decision import Request
-from driftbandit.loop.declaration import Settings
+from driftbandit.loop.declaration import MODES, Settings
 from driftbandit.loop.events import DEFAULT, LIVE, Event
 from driftbandit.loop.hearing import hear, recorded
 from driftbandit.loop.learner import Learner, View, digest
@@ -69,7 +69,7 @@ class Panel:
     ) -> Votes:
         """What candidates on trial would do; slates and holdouts have no trial."""
         found: dict[str, Vote] = {}
-        if request.k is None and role != "holdout":
+        if request.k is None and role in MODES:
             for name in settings.trials:
                 one = self.candidates.get(name)
                 X = one.rows(request) if one else None
