@@ -22,7 +22,7 @@ import numpy as np
 
 from driftbandit.estimators import values
 from driftbandit.estimators.bets import Arms
-from driftbandit.evidence.streams import Band, Difference, Value
+from driftbandit.estimators.streams import Band, Difference, Value
 
 ARMS, FLOOR, EVERY, CLIP, ENOUGH = 3, 0.2, 100, 5.0, 100.0
 WORLDS: dict[str, dict[str, Any]] = {

@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from driftbandit import plan
 from driftbandit.estimators import bets, planning, ratios, sequences, values
 from driftbandit.estimators.bets import Arms, Bettor, side
-from driftbandit.evidence.streams import Difference, Value
+from driftbandit.estimators.streams import Difference, Value
 
 # A world of one step: three arms, rewards 0 or 1, an arm that is hardly ever logged.
 H = np.array([0.9, 0.09, 0.01])

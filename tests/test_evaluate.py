@@ -24,9 +24,9 @@ from driftbandit import (
     evaluate,
 )
 from driftbandit.estimators import values
+from driftbandit.estimators.streams import Band
 from driftbandit.evidence import windows
 from driftbandit.evidence.chart import BOTTOM, HEIGHT, TOP, Line, chart, ticks
-from driftbandit.evidence.streams import Band
 from driftbandit.loop.rules import Floor, Thompson
 from prices import ARMS, FEATURES
 

@@ -347,7 +347,8 @@ def test_relearning_forgets_what_a_key_taught(tmp_path):
 def test_a_checkpoint_that_was_under_way_does_not_bring_back_what_was_erased(tmp_path):
     with opened(tmp_path) as loop:
         play(loop, key="ann")
-        data, state = replay.checkpoint(loop._desk.learner, loop._desk.clerk.mark())
+        desk = loop._desk
+        data, state = replay.checkpoint(desk.learner, desk.panel, desk.clerk.mark())
         loop.erase(key="ann", relearn=True)
         loop._desk.clerk.submit(tickets.Ticket("checkpoint", data=data, state=state))
         digest = loop.digest

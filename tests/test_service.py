@@ -571,3 +571,16 @@ def test_served_as_a_stranger_does(tmp_path):
     assert all(json.loads(line)["level"] == "info" for line in served.lines)
     with Loop(tmp_path / "shop.db", name="news") as loop:
         assert loop.log()["id"].to_list() == [answer["id"]]
+
+
+def test_a_guard_is_declared_as_data(port):
+    metrics = {"cost": {"low": 0, "high": 5, "goal": "min"}}
+    body = NEWS | {"guard": {"level": 0.9, "metrics": metrics}}
+    assert ask(port, "PUT", "/v1/loops/guarded", body)[0] == 201
+    assert ask(port, "PUT", "/v1/loops/guarded", body)[0] == 200
+    settings = ask(port, "GET", "/v1/loops/guarded")[1]["settings"]
+    assert settings["guard"]["metrics"]["cost"]["high"] == 5.0
+    assert ask(port, "PATCH", "/v1/loops/guarded", {"guard": False})[0] == 200
+    assert ask(port, "GET", "/v1/loops/guarded")[1]["settings"]["guard"] is None
+    for wrong in ({"metrics": 1}, {"metrics": {"cost": 3}}, {"level": 2}, {"x": 1}):
+        assert ask(port, "PATCH", "/v1/loops/guarded", {"guard": wrong})[0] == 422

@@ -37,8 +37,10 @@ from .features import Flag as Flag
 from .features import Number as Number
 from .features import Vector as Vector
 from .fleet import Fleet as Fleet
+from .loop.comparison import Comparison as Comparison
 from .loop.decision import Decision as Decision
 from .loop.decision import Slate as Slate
+from .loop.guard import Guard as Guard
 from .loop.health import Health as Health
 from .loop.loop import Loop as Loop
 from .loop.rules import Floor as Floor

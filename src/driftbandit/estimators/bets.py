@@ -85,12 +85,13 @@ class Bettor:
     """Bets of one side, row after row: for each k the payoffs and their squared surprises.
 
     A surprise is the payoff less the mean of those before it, in units in which it is never below
-    -1. `top` is the largest mean that a payoff can have.
+    -1. `top` is the largest mean that a payoff can have. It may go on after `n` rows whose payoffs
+    add up to `total`. How rows are cut into calls changes nothing, to the last bit.
     """
 
-    def __init__(self, top: float) -> None:
+    def __init__(self, top: float, n: float = 0.0, total: Floats | None = None) -> None:
         self.top, self.units = top, scales(top)
-        self._n, self._total = 0, np.zeros(len(DEPTHS))
+        self._n, self._total = n, np.zeros(len(DEPTHS)) if total is None else total
 
     def take(self, side: Side) -> tuple[Floats, Floats]:
         """Payoffs (n, k) and squared surprises (n, k), to be summed over any stretch of rows."""
@@ -104,11 +105,11 @@ class Bettor:
 
     def _forecasts(self, phi: Floats) -> Floats:
         """The mean of all payoffs before each, kept in the range that means have."""
-        sums = self._total + np.cumsum(phi, axis=0) - phi
+        sums = np.cumsum(np.vstack([self._total, phi]), axis=0)
         n = self._n + np.arange(len(phi))
-        self._n, self._total = self._n + len(phi), self._total + phi.sum(axis=0)
+        self._n, self._total = self._n + len(phi), sums[-1]
         prior = 0.5 * self.top
-        return np.clip((sums + prior) / (n + 1.0)[:, None], 0.0, self.top)
+        return np.clip((sums[:-1] + prior) / (n + 1.0)[:, None], 0.0, self.top)
 
 
 def scales(top: float) -> Floats:

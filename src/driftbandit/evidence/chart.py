@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
+from driftbandit.estimators.streams import Band
 from driftbandit.evidence.rows import Floats
-from driftbandit.evidence.streams import Band
 
 WIDTH, HEIGHT = 760.0, 300.0
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 12.0, 10.0, 34.0

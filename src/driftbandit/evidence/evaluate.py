@@ -11,13 +11,13 @@ import numpy as np
 from driftbandit import validate
 from driftbandit.estimators.bets import Arms
 from driftbandit.estimators.ratios import Ratios
+from driftbandit.estimators.streams import Difference, Value
 from driftbandit.evidence.candidates import Fixed, players
 from driftbandit.evidence.evaluation import Evaluation, Found
 from driftbandit.evidence.log import Lessons, Log
 from driftbandit.evidence.models import Model, model_of
 from driftbandit.evidence.pupil import Pupil
 from driftbandit.evidence.rows import Floats
-from driftbandit.evidence.streams import Difference, Value
 from driftbandit.evidence.windows import Windows
 from driftbandit.loop.rules import Rule
 from driftbandit.progress import rounds_bar

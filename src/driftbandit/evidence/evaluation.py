@@ -15,12 +15,12 @@ import numpy as np
 from driftbandit.estimators import values
 from driftbandit.estimators.planning import rows_until
 from driftbandit.estimators.ratios import Check
+from driftbandit.estimators.streams import Band, Difference, Value
 from driftbandit.estimators.values import Estimate
 from driftbandit.evidence import verdicts
 from driftbandit.evidence.rows import Floats
-from driftbandit.evidence.streams import Band, Difference, Value
-from driftbandit.evidence.units import Interval, Unit
 from driftbandit.evidence.windows import Windows
+from driftbandit.units import Interval, Unit
 
 if TYPE_CHECKING:
     from driftbandit.evidence.log import Log

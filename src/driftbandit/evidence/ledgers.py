@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from driftbandit.evidence.rows import BAD, NAMES, SKIP, Batch
 from driftbandit.evidence.sources import ROWS, SLATE, UNTAUGHT, Source
 from driftbandit.loop.book import Book, Lesson
-from driftbandit.loop.declaration import versions
 from driftbandit.loop.events import Event
 from driftbandit.loop.learner import Learner
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.replay import Past, origin, past, replay, unfold
 from driftbandit.loop.stores import is_url
+from driftbandit.loop.versions import versions
 from driftbandit.policies.rows import RowPolicy
 
 if TYPE_CHECKING:
@@ -53,6 +53,11 @@ class Where(NamedTuple):
             raise ValueError(
                 "the beginning of this ledger is gone (keep= or erase): another policy cannot be "
                 "taught all of it; replay a file written with log.write"
+            )
+        if any(version.reign for version in known.versions.values()):
+            raise ValueError(
+                "the live policy of this ledger was replaced: another policy cannot be taught all "
+                "of it; replay a file written with log.write"
             )
         changed = replace(known.declaration, policy=self.policy, half_life=self.half_life)
         return known._replace(declaration=changed, versions=versions(changed, ledger.declared()))

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from driftbandit.estimators.values import ESTIMATES, Estimate
-from driftbandit.evidence.verdicts import moment, number, window
+from driftbandit.estimators.words import number
+from driftbandit.evidence.verdicts import moment, window
 
 if TYPE_CHECKING:
     from driftbandit.evidence.evaluation import Evaluation, Gap

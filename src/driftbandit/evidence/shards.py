@@ -23,6 +23,7 @@ from driftbandit.loop.book import Lesson
 from driftbandit.loop.events import Event
 from driftbandit.loop.keyed import Keyed, Own, born
 from driftbandit.loop.learner import Learner
+from driftbandit.loop.panel import Panel
 from driftbandit.loop.replay import Past
 from driftbandit.loop.teacher import CHUNK, Teacher
 
@@ -96,7 +97,8 @@ def encoded(where: Where, lessons: list[Lesson], version: str) -> Part:
     with where.opened() as (ledger, known):
         notes = Notes(known.declaration, known.versions[version])
         notes.taken = []
-        teacher = Teacher(notes, ledger, dict(known.versions))
+        nobody = Panel(known._replace(settings={}))  # rows are only encoded: none is compared
+        teacher = Teacher(notes, nobody, ledger, dict(known.versions))
         for k in range(0, len(lessons), CHUNK):
             teacher.teach(lessons[k : k + CHUNK])
     return Part(lessons, np.array(notes.taken))

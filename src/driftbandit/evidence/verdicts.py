@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from driftbandit.estimators.words import between, more_rows, number, percent
 from driftbandit.evidence.sources import UNTAUGHT
 from driftbandit.evidence.windows import DAY, HOUR, MINUTE
 
@@ -25,25 +25,20 @@ def sentences(found: Evaluation) -> list[str]:
 
 def _value(found: Evaluation, name: str, worth: Worth) -> str:
     return (
-        f"{name} is worth {number(worth.estimates['dr'].value)}, with {_percent(found.level)} "
+        f"{name} is worth {number(worth.estimates['dr'].value)}, with {percent(found.level)} "
         f"confidence {between(*worth.sequence)}."
     )
 
 
 def _difference(found: Evaluation, gap: Gap) -> str:
     size = f"by {number(abs(gap.estimate.value))}, {between(*gap.sequence)}"
-    sure = f"with {_percent(found.level)} confidence"
+    sure = f"with {percent(found.level)} confidence"
     if gap.better:
         best, other = (gap.first, gap.second)[:: gap.better]
         return f"{best} is better than {other} {sure}: {size}.{_latest(found, gap)}"
     guess = f"{gap.first} less {gap.second} is {between(*gap.sequence)} {sure}"
-    return f"Cannot say whether {gap.first} or {gap.second} is better: {guess}; {_more(gap)}."
-
-
-def _more(gap: Gap) -> str:
-    if math.isinf(gap.rows):
-        return "no difference is in sight"
-    return f"about {_rounded(gap.rows)} more rows like these are needed"
+    more = more_rows(gap.rows)
+    return f"Cannot say whether {gap.first} or {gap.second} is better: {guess}; {more}."
 
 
 def _latest(found: Evaluation, gap: Gap) -> str:
@@ -116,24 +111,6 @@ def _rows(found: Evaluation) -> list[str]:
     if counts.clipped:
         out.append(f"{counts.clipped:,} rewards were out of range and clipped.")
     return out
-
-
-def number(value: float) -> str:
-    """Four digits, and no exponent where none is needed."""
-    return f"{value:.4g}".replace("-", "−") if math.isfinite(value) else "–"
-
-
-def between(low: float, high: float) -> str:
-    return f"between {number(low)} and {number(high)}"
-
-
-def _percent(level: float) -> str:
-    return f"{100.0 * level:g} %"
-
-
-def _rounded(rows: float) -> str:
-    digits = max(0, len(str(int(rows))) - 2)
-    return f"{round(rows, -digits):,.0f}"
 
 
 def moment(found: Evaluation, place: float) -> str:

@@ -17,7 +17,7 @@ class UsedIdError(ValueError):
 def logged(asked: Request, made: Choice, settings: int) -> str:
     """The data of a decide: what was asked and answered, and all it takes to answer again."""
     view, answer = made.view, made.answer
-    alone = asked.k is None
+    alone, trial = asked.k is None, {n: [v.aged, v.p.tolist()] for n, v in made.votes.items()}
     return write(
         ({} if alone else {SLATE: asked.k})
         | {
@@ -29,10 +29,11 @@ def logged(asked: Request, made: Choice, settings: int) -> str:
             "p": answer.p[0] if alone else answer.p,
             "mean": answer.means[0] if alone else answer.means,
             "role": answer.role,
-            "version": made.features.version,
+            "version": made.version.name,
             "settings": settings,
             "learner": [view.seq, view.lessons, view.aged],
         }
+        | ({"trial": trial} if trial else {})
     )
 
 
@@ -70,7 +71,7 @@ def first(id: str, asked: Request, made: Choice) -> Decision | Slate:
     """A new decision."""
 
     def explain() -> Any:
-        return reasons(made.features, asked, made.answer, made.theta)
+        return reasons(made.version.features, asked, made.answer, made.theta)
 
     return _seen(id, asked, made.answer, explain)
 

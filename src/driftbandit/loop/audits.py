@@ -11,14 +11,15 @@ from driftbandit.loop.answers import answered, asked_for
 from driftbandit.loop.choose import Asked, decided
 from driftbandit.loop.decision import Why
 from driftbandit.loop.events import Event, LedgerError
-from driftbandit.loop.learner import Learner
+from driftbandit.loop.learner import Learner, View
 from driftbandit.loop.ledger import Ledger
-from driftbandit.loop.places import rows
+from driftbandit.loop.places import read_by, rows
 from driftbandit.loop.reasons import reasons
-from driftbandit.loop.replay import Past, latest, origin, unfold
+from driftbandit.loop.replay import Past, State, latest, origin, unfold
 from driftbandit.loop.teacher import Teacher
 
 CLOSE = 1e-9  # on another type of CPU
+NEVER = (0.0,)  # how old a candidate was that had no vote
 
 
 class Audit(NamedTuple):
@@ -52,7 +53,7 @@ def audit(ledger: Ledger, past: Past, id: str) -> Audit:
         raise ValueError(
             f"decision {id!r} is older than the oldest checkpoint: it cannot be redone"
         )
-    return _audited(past, event, latest(ledger, past, lessons).learner)
+    return _audited(past, event, latest(ledger, past, lessons))
 
 
 def _is_gone(ledger: Ledger, lessons: int) -> bool:
@@ -63,12 +64,12 @@ def _is_gone(ledger: Ledger, lessons: int) -> bool:
 def audit_all(ledger: Ledger, past: Past) -> Iterator[Audit]:
     """All decisions that can be redone, in one pass over the lessons."""
     state, changes = unfold(ledger, past, origin(ledger))
-    teacher = Teacher(state.learner, ledger, dict(past.versions))
+    teacher = Teacher(state.learner, state.panel, ledger, dict(past.versions))
     for lessons, event in _in_order(ledger):
         if lessons < state.learner.lessons:
             continue  # decided before the oldest checkpoint
         teacher.teach(list(islice(changes, lessons - state.learner.lessons)))
-        yield _audited(past, event, state.learner)
+        yield _audited(past, event, state)
 
 
 def _in_order(ledger: Ledger) -> Iterable[tuple[int, Event]]:
@@ -77,8 +78,8 @@ def _in_order(ledger: Ledger) -> Iterable[tuple[int, Event]]:
     return sorted(found, key=lambda each: (each[0], each[1].seq))
 
 
-def _audited(past: Past, event: Event, learner: Learner) -> Audit:
-    data, id = event.read(), str(event.id)
+def _audited(past: Past, event: Event, state: State) -> Audit:
+    data, id, learner = event.read(), str(event.id), state.learner
     request, answer = asked_for(data), answered(data)
     if not request.names:
         return Audit(id, [], [], [None for _ in answer.choices])
@@ -88,8 +89,13 @@ def _audited(past: Past, event: Event, learner: Learner) -> Audit:
     features, settings = past.versions[data["version"]].features, past.settings[data["settings"]]
     view = learner.seen(aged, event.key)
     asked = Asked(past.declaration.seed, id, event.key)
-    X = rows(features, request)
-    found = decided(settings, request, answer.role, asked, X, view, answer.choices)
+    X, voted = rows(features, read_by(features, request)), data.get("trial", {})
+
+    def seen(name: str, one: Learner) -> View:
+        return one.seen(voted.get(name, NEVER)[0], event.key)
+
+    votes = state.panel.votes(settings, request, answer.role, asked, seen)
+    found = decided(settings, request, answer.role, asked, X, view, votes, answer.choices)
     whys = reasons(features, request, answer, view.bandit.theta)
     before = [p for each in answer.p for p in each]
     return Audit(id, before, found.probabilities.ravel().tolist(), whys)

@@ -19,13 +19,13 @@ from collections.abc import Callable
 from itertools import islice
 from typing import NamedTuple
 
-from driftbandit.loop.events import SILENT, Event, slate_size
+from driftbandit.loop.events import CHANGES, SILENT, Event, slate_size
 from driftbandit.loop.waiting import Held, Open, Place
 from driftbandit.loop.waiting import Lesson as Lesson
 
 
 class Outcome(NamedTuple):
-    """What became of an event, and what the learner is to do: lessons, or grow."""
+    """What became of an event, and what the learner is to do: lessons, or another change."""
 
     word: str
     changes: list[Lesson | Event]
@@ -46,8 +46,9 @@ class Book:
             "reward": self._reward,
             "cancel": self._cancel,
             "advance": self._advance,
-            "grow": self._grow,
+            "metric": self._metric,
         }
+        self._acts |= dict.fromkeys(CHANGES, self._change)
         self._due: list[tuple[float, int, str]] = []  # a heap; what is gone stays until its turn
 
     @property
@@ -171,5 +172,12 @@ class Book:
         words = ((place, self.missing if value is None else value) for place, value in said)
         return [found.lesson(event, place, value) for place, value in words if value is not None]
 
-    def _grow(self, event: Event) -> Outcome:
+    def _metric(self, event: Event) -> Outcome:
+        """Kept for those who compare: a lesson takes along what was recorded before it."""
+        data, found = event.read(), self.open.get(str(event.id))
+        if found and data.get("position") in found.values:
+            found.record(data.get("position"), data["name"], float(data["value"]))
+        return Outcome("", [])
+
+    def _change(self, event: Event) -> Outcome:
         return Outcome("", [event])

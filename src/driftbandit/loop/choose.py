@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from driftbandit.features import Features
 from driftbandit.loop import places, rules
 from driftbandit.loop.decision import Answer, Request
 from driftbandit.loop.declaration import Settings
+from driftbandit.loop.events import LIVE
 from driftbandit.loop.learner import Learner, View
+from driftbandit.loop.mixture import Vote, Votes, mixed
 from driftbandit.loop.rules import uniform
+from driftbandit.loop.versions import Version
 from driftbandit.policies.base import Floats, Ints
+
+if TYPE_CHECKING:
+    from driftbandit.loop.panel import Panel
+
+NOBODY: Votes = {}
 
 
 class Asked(NamedTuple):
@@ -26,13 +33,13 @@ class Asked(NamedTuple):
     elsewhere: bool = False
 
 
-def role(settings: Settings, request: Request, asked: Asked) -> str:
+def role(settings: Settings, request: Request, asked: Asked, demoted: bool) -> str:
     """Whether the rule decides, or the default is played."""
-    aside = settings.mode == "apprentice" or settings.holdout > 0.0
-    if aside and request.default is None:
+    if settings.may_stand_aside and request.default is None:
+        given = "a guard" if settings.guard else f"mode={settings.mode!r}"
         raise ValueError(
-            f"with mode={settings.mode!r} and holdout={settings.holdout:g} every decision needs a "
-            "default: pass default=, the arm that is played today"
+            f"with {given} and holdout={settings.holdout:g} every decision needs a default: pass "
+            "default=, the arm that is played today"
         )
     if not request.names:
         return "empty"
@@ -40,7 +47,7 @@ def role(settings: Settings, request: Request, asked: Asked) -> str:
         return "fallback"
     if settings.holdout and held_out(settings, asked):
         return "holdout"
-    return settings.mode
+    return "apprentice" if demoted else settings.mode
 
 
 def held_out(settings: Settings, asked: Asked) -> bool:
@@ -57,20 +64,25 @@ def decided(
     asked: Asked,
     X: Floats,
     view: View,
+    votes: Votes = NOBODY,
     chosen: Sequence[int | None] | None = None,
 ) -> rules.Sequence:
-    """Arm and probabilities at every position, from rows X (k, K, size). With what was `chosen`
-    already, the probabilities that it had."""
+    """Arm and probabilities at every position, from rows X (k, K, size), and the `votes` of
+    candidates in a trial. With what was `chosen` already, the probabilities that it had."""
     own = words(asked, view)
 
     def named(place: int) -> rules.Words:
         return own if request.k is None else (*own, place)
 
-    def at(place: int, left: Ints) -> Floats:
+    def acting(place: int, left: Ints) -> Floats:
         if role != "live":
             return _aside(settings.rule.share if role == "apprentice" else 0.0, request, left)
         rows = X[place] if request.k is None else X[place, left]
         return settings.rule.probabilities(view.bandit, rows, named(place))
+
+    def at(place: int, left: Ints) -> Floats:
+        p = acting(place, left)
+        return mixed(p, settings.trials, votes) if votes else p
 
     def take(place: int, p: Floats) -> int:
         before = None if chosen is None else chosen[place]
@@ -95,31 +107,41 @@ class Choice(NamedTuple):
     """An answer, and what it came from."""
 
     answer: Answer
-    features: Features
+    version: Version
     view: View
     X: Floats  # (k, K, size)
     theta: Floats
+    votes: Votes = NOBODY  # of the trial, the live policy's among them
 
 
 def choose(
-    learner: Learner, settings: Settings, request: Request, asked: Asked, at: float
+    learner: Learner, panel: Panel, settings: Settings, request: Request, asked: Asked, at: float
 ) -> Choice:
     """Decide with what the learner knows now."""
-    played = role(settings, request, asked)
+    played = role(settings, request, asked, panel.demoted)
     while True:
         version = learner.version
-        X = places.rows(version.features, request)
+        X = places.rows(version.features, panel.read(version.features, request))
         with learner.lock:
             if learner.version is not version:  # it has grown meanwhile
                 continue
-            view = learner.view(at, asked.key)
+            # in a trial everybody has had the same lessons: one position is logged for all
+            view = (learner.exact if settings.trials else learner.view)(at, asked.key)
             theta = view.bandit.theta.copy()
             if not request.names:
                 nothing = [None for _ in request.defaults]
                 answer = Answer([*nothing], [[] for _ in nothing], [*nothing], played)
-                return Choice(answer, version.features, view, X, theta)
-            arms, p = decided(settings, request, played, asked, X, view)
+                return Choice(answer, version, view, X, theta)
+            votes = NOBODY
+            if settings.trials:
+                votes = panel.votes(
+                    settings, request, played, asked, lambda _, one: one.exact(at, asked.key)
+                )
+            arms, p = decided(settings, request, played, asked, X, view, votes)
+            if votes:
+                live = settings.rule.probabilities(view.bandit, X[0], words(asked, view))
+                votes = {LIVE: Vote(live, view.aged), **votes}
         x = X[np.arange(len(arms)), arms]
         means = np.atleast_1d(version.policy.problem.family.mu(x @ theta)).tolist()
         answer = Answer(arms.tolist(), p.tolist(), means, played)
-        return Choice(answer, version.features, view, X, theta)
+        return Choice(answer, version, view, X, theta, votes)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
@@ -12,12 +13,11 @@ from driftbandit import validate
 from driftbandit.durations import seconds
 from driftbandit.features import Features
 from driftbandit.loop import clock as clocks
-from driftbandit.loop.events import Event
+from driftbandit.loop.guard import Guard
 from driftbandit.loop.request import text
 from driftbandit.loop.rules import Floor, Rule
 from driftbandit.policies.auto import AutoDOMD
 from driftbandit.policies.domd import DOMD
-from driftbandit.policies.growth import grown_policy
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.recipe import Recipe
 from driftbandit.reward import Reward
@@ -100,38 +100,37 @@ class Settings(Recipe):
     rule: Rule = field(default_factory=Floor)
     mode: str = "live"
     holdout: float = 0.0
+    guard: Guard | None = None
+    trials: Mapping[str, float] = field(default_factory=dict)  # shares of decisions by candidate
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rule, Rule) or type(self.rule) is Rule:
-            raise ValueError(f"rule must be one such as Floor(), got {validate.show(self.rule)}")
+        check_rule(self.rule)
         if self.mode not in MODES:
             raise ValueError(f"mode must be one of {MODES}, got {validate.show(self.mode)}")
         holdout = validate.nonnegative("holdout", self.holdout, "share of keys")
         if holdout >= 1.0:
             raise ValueError(f"holdout must be below 1, such as 0.05, got {holdout:g}")
-        self._set(holdout=holdout)
+        if self.guard is not None and not isinstance(self.guard, Guard):
+            raise ValueError(f"guard must be Guard(...) or False, got {validate.show(self.guard)}")
+        self._set(holdout=holdout, trials=self._shares())
+
+    @property
+    def may_stand_aside(self) -> bool:
+        """Whether a decision may need its default."""
+        return self.mode == "apprentice" or self.holdout > 0.0 or self.guard is not None
+
+    def _shares(self) -> dict[str, float]:
+        meaning = "part of all decisions"
+        shares = {k: validate.nonnegative("share", v, meaning) for k, v in self.trials.items()}
+        total = math.fsum(shares.values())
+        if total >= 1.0:
+            raise ValueError(f"the shares of all trials must add up to less than 1, got {total:g}")
+        return {name: share for name, share in shares.items() if share > 0.0}
 
 
-class Version:
-    """Features at some time, and the policy that learns from their rows."""
-
-    def __init__(self, features: Features, policy: RowPolicy) -> None:
-        self.features, self.policy = features, policy
-
-    def grown(self, features: Features, reward: Reward) -> Version:
-        return Version(features, grown_policy(self.policy, features.problem(reward)))
-
-
-def versions(declaration: Declaration, events: Sequence[Event]) -> dict[str, Version]:
-    """All versions of the features, oldest first, from the events that made them grow."""
-    current = Version(declaration.features, declaration.taught)
-    found = {current.features.version: current}
-    for event in events:
-        if event.kind == "grow":
-            features = Recipe.from_dict(event.read()["features"])
-            current = current.grown(features, declaration.reward)
-            found[features.version] = current
-    return found
+def check_rule(rule: Any) -> None:
+    if not isinstance(rule, Rule) or type(rule) is Rule:
+        raise ValueError(f"rule must be one such as Floor(), got {validate.show(rule)}")
 
 
 def check_name(name: Any) -> str:

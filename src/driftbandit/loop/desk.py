@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +12,14 @@ from typing import Any
 from driftbandit.loop.background import Background
 from driftbandit.loop.choose import Choice
 from driftbandit.loop.clerk import Clerk
+from driftbandit.loop.comparison import is_worse, lead
 from driftbandit.loop.declaration import Settings
 from driftbandit.loop.erasure import erase
-from driftbandit.loop.events import Event, slate_size, write
+from driftbandit.loop.events import DEFAULT, LIVE, Event, slate_size, write
+from driftbandit.loop.health import as_json
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.replay import Past, checkpoint, known_lessons, latest
+from driftbandit.loop.tally import Tally
 from driftbandit.loop.teacher import Teacher
 from driftbandit.loop.tickets import Mark, Ticket
 from driftbandit.validate import show
@@ -32,14 +36,16 @@ class Desk:
         if teaching not in TEACHING:
             raise ValueError(f"teaching must be one of {TEACHING}, got {show(teaching)}")
         self.ledger, self.past, self._caller = ledger, past, teaching == "caller"
-        book, self.learner = latest(ledger, past)
+        self.switching = threading.RLock()  # held from a check to the change that rests on it
+        book, self.learner, self.panel = latest(ledger, past)
         kind = Teacher if self._caller else Background
-        self.teacher = kind(self.learner, ledger, past.versions, self._store)
+        self.teacher = kind(self.learner, self.panel, ledger, past.versions, self._store)
         now = time.time if past.declaration.clock == "wall" else None
         self._stored = known_lessons(ledger)  # by the newest checkpoint
         replayed = self.learner.lessons - self._stored
         self.clerk = Clerk(ledger, book, self.teacher.hand, now, not self._caller, replayed)
-        self._open = True
+        self._open, self.panel.alarm = True, self.guard
+        self.current = next(reversed(past.settings.items()))  # settings, by the seq of their event
         log.info("loop %r is open after %d events", ledger.name, book.seq)
 
     def submit(self, ticket: Ticket) -> Ticket:
@@ -65,9 +71,13 @@ class Desk:
             self.submit(Ticket("advance"))
         return self.teacher.settle(timeout)
 
-    def set(self, chosen: Settings) -> tuple[int, Settings]:
-        """Decide this way from now on; says which event says so."""
-        seq, before = next(reversed(self.past.settings.items()))
+    def set(self, chosen: Settings) -> None:
+        """Decide this way from now on."""
+        _, before = self.current
+        if chosen.guard:
+            chosen.guard.check_wait(self.past.declaration.reward)
+        if chosen.guard or self.panel.candidates:
+            self.panel.probe(chosen, self.learner)
         if chosen.mode == "apprentice" and not chosen.rule.share:
             log.warning(
                 "an apprentice without a floor explores nothing: no other policy can be evaluated "
@@ -75,19 +85,21 @@ class Desk:
             )
         if chosen != before:
             event = self.submit(Ticket("set", data=write(chosen.to_dict()))).event
-            assert event is not None
-            seq = event.seq
-            log.info("loop %r decides by %s from event %d on", self.ledger.name, chosen, seq)
-            self.past.settings[seq] = chosen
-        return seq, chosen
+            self._hold(event, chosen)
+
+    def _hold(self, event: Event | None, chosen: Settings) -> None:
+        """Settings that an event has stored."""
+        assert event is not None
+        log.info("loop %r decides by %s from event %d on", self.ledger.name, chosen, event.seq)
+        self.past.settings[event.seq] = chosen
+        self.current = event.seq, chosen
 
     @property
     def now(self) -> Past:
         """What the loop is now."""
         self.clerk.check()
-        return self.past._replace(
-            settings=dict(self.past.settings), versions=dict(self.teacher.versions)
-        )
+        declaration, settings, versions, shadows = self.past
+        return Past(declaration, dict(settings), dict(versions), dict(shadows))
 
     def remember(self, ticket: Ticket, made: Choice) -> None:
         """Keep the row of a decision that was just stored: its lesson may come soon."""
@@ -97,12 +109,19 @@ class Desk:
         for j, choice in enumerate(made.answer.choices):
             if choice is not None:
                 row = ticket.event.seq, None if alone else j
-                self.teacher.remember(row, made.X[j, choice].copy())
+                self.teacher.remember(row, made.X[j, choice].copy(), made.version)
+
+    def change(self, kind: str, data: dict[str, Any], chosen: Settings | None = None) -> None:
+        """A change that is no lesson, and the settings with it; it holds when this returns."""
+        more = {} if chosen is None else {"settings": chosen.to_dict()}
+        event = self.submit(Ticket(kind, data=write(data | more))).event
+        self.teacher.settle()
+        log.info("loop %r: %s %s", self.ledger.name, kind, data.get("name", ""))
+        if chosen is not None:
+            self._hold(event, chosen)
 
     def grow(self, features: Any) -> None:
-        data = write({"features": features.to_dict()})
-        self.submit(Ticket("grow", data=data))
-        self.teacher.settle()
+        self.change("grow", {"features": features.to_dict()})
         log.info("loop %r has grown to %d coordinates", self.ledger.name, features.size)
 
     def erase(self, key: str, relearn: bool) -> int:
@@ -117,9 +136,22 @@ class Desk:
         log.info("loop %r has erased %d events", self.ledger.name, counts[0])
         return counts[0]
 
+    def guard(self, tally: Tally) -> None:
+        """Hand a demotion in if the live policy is worse than the default; nobody waits for it."""
+        guard, reward = self.current[1].guard, self.past.declaration.reward
+        key = LIVE, DEFAULT, ""
+        if guard is None or self.panel.demoted or self.current[1].mode != "live":
+            return
+        if is_worse(tally, key, 1.0 - guard.level):
+            self.panel.alarm = None  # until somebody is promoted
+            found = lead(tally, key, reward, 1.0 - guard.level)
+            words = found.words(guard.level)
+            log.warning("loop %r: the default takes over, %s", self.ledger.name, words)
+            self.clerk.put(Ticket("demote", data=write(as_json(found))))
+
     def _store(self, mark: Mark) -> None:
         """Hand a checkpoint in; nobody waits for it."""
-        data, state = checkpoint(self.learner, mark)
+        data, state = checkpoint(self.learner, self.panel, mark)
         self._stored = self.learner.lessons
         log.info("loop %r has a checkpoint of %d lessons", self.ledger.name, self._stored)
         self.clerk.put(Ticket("checkpoint", data=data, state=state))
@@ -141,6 +173,6 @@ class Desk:
     def _leave(self) -> None:
         self.teacher.check()
         if self.learner.lessons > self._stored:
-            data, state = checkpoint(self.learner, self.clerk.mark())
+            data, state = checkpoint(self.learner, self.panel, self.clerk.mark())
             seq, at = self.clerk.book.seq + 1, max(self.clerk.clock, 0.0)
             self.ledger.append([Event(seq, "checkpoint", at, data=data)], [(seq, state)])

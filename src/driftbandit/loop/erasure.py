@@ -7,7 +7,6 @@ import logging
 from driftbandit.loop.book import Book
 from driftbandit.loop.clerk import Clerk
 from driftbandit.loop.events import Event, write
-from driftbandit.loop.learner import Learner
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.replay import Past, checkpoint, origin, replay
 from driftbandit.loop.teacher import Teacher
@@ -22,12 +21,13 @@ def erase(clerk: Clerk, teacher: Teacher, past: Past, key: str, relearn: bool) -
     teacher.settle()
     teacher.forget()
     if relearn:
-        _relearn(ledger, past, teacher.learner, frozenset(seqs), book.seq + 1)
+        _relearn(ledger, past, teacher, frozenset(seqs), book.seq + 1)
     teacher.learner.drop(key)
+    teacher.panel.drop(key)
     _close(book, frozenset(seqs))
     event = Event(book.seq + 1, "erase", 0.0, data=write({"events": len(seqs), "relearn": relearn}))
     book.apply(event)
-    text, state = checkpoint(teacher.learner, clerk.mark())
+    text, state = checkpoint(teacher.learner, teacher.panel, clerk.mark())
     stored = Event(book.seq + 1, "checkpoint", max(clerk.clock, 0.0), data=text)
     book.apply(stored)
     ledger.erase(seqs, [event, stored], [(stored.seq, state)])
@@ -40,7 +40,7 @@ def _close(book: Book, seqs: frozenset[int]) -> None:
         book.close(id)
 
 
-def _relearn(ledger: Ledger, past: Past, learner: Learner, gone: frozenset[int], seq: int) -> None:
+def _relearn(ledger: Ledger, past: Past, teacher: Teacher, gone: frozenset[int], seq: int) -> None:
     """The learner that never saw these events, as far back as the log goes; event `seq` says so.
 
     That counts as a lesson: what was decided before was decided by another learner.
@@ -48,7 +48,9 @@ def _relearn(ledger: Ledger, past: Past, learner: Learner, gone: frozenset[int],
     start = origin(ledger)
     if start:
         log.warning("what the oldest checkpoint learnt from the erased events stays in it")
-    fresh = replay(ledger, past, start, gone=gone).learner
+    _, fresh, panel = replay(ledger, past, start, gone=gone)
     about, state = fresh.state()
-    about |= {"seq": seq, "lessons": learner.lessons + 1}
-    learner.load(about, state, fresh.version)
+    about |= {"seq": seq, "lessons": teacher.learner.lessons + 1}
+    with teacher.learner.lock:
+        teacher.learner.load(about, state, fresh.version)
+        teacher.panel.load(*panel.state())

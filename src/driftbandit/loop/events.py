@@ -9,6 +9,10 @@
 | reward | decision | value, whether it was clipped, `of`: the decision's seq if there was one |
 | cancel | decision | `of` |
 | metric | decision | name, value, `of` |
+| shadow | | a candidate: name, features, policy, rule |
+| retire | | the candidate's name; settings from here on |
+| promote | | name, over whom, whether it was forced, the evidence; settings from here on |
+| demote | | the evidence by which the guard let the default take over |
 | advance | | nothing: `at` is the time up to which windows are closed |
 | checkpoint | | what the learner was like; its numbers are stored beside the event |
 | erase | | how many decisions were blanked |
@@ -28,7 +32,9 @@ import numpy as np
 
 from driftbandit import validate
 
-FOREVER = ("declare", "set", "grow")  # kept when older events are dropped
+LIVE, DEFAULT = "live", "default"  # who acts, where candidates are compared with them
+CHANGES = ("grow", "shadow", "retire", "promote", "demote")  # they change learners, as lessons do
+FOREVER = ("declare", "set", *CHANGES)  # kept when older events are dropped
 SLATE = "k"
 MARK = f'{{"{SLATE}":'  # the first letters of a slate's data
 SILENT = (*FOREVER, "checkpoint", "erase")  # their `at` says nothing of the world's time

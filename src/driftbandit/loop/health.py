@@ -74,7 +74,7 @@ class Health:
     def to_dict(self) -> dict[str, Any]:
         """As JSON knows it."""
         names = [*(field.name for field in fields(self)), "concerns"]
-        return {name: _plain(getattr(self, name)) for name in names}
+        return {name: as_json(getattr(self, name)) for name in names}
 
     def __repr__(self) -> str:
         head = f"loop {self.name!r}: {self.decisions} decisions, {self.rewards} rewards"
@@ -108,12 +108,12 @@ def _told(found: Mean | None) -> str:
     return f"{found.mean:.3g} ({found.low:.3g} to {found.high:.3g})"
 
 
-def _plain(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """JSON has no infinity, and names what tuples have in order."""
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): as_json(v) for k, v in value.items()}
     if hasattr(value, "_asdict"):
-        return _plain(value._asdict())
+        return as_json(value._asdict())
     if isinstance(value, (tuple, list)):
-        return [_plain(v) for v in value]
+        return [as_json(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -15,9 +15,10 @@ import numpy as np
 
 from driftbandit.bandit import Bandit
 from driftbandit.loop.book import Lesson
-from driftbandit.loop.declaration import Declaration, Version
+from driftbandit.loop.declaration import Declaration
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.learner import Learner, View, digest, elapsed
+from driftbandit.loop.versions import Version
 from driftbandit.policies.base import Floats
 from driftbandit.policies.domd import DOMD
 from driftbandit.policies.growth import grown_rows
@@ -73,9 +74,11 @@ class Keyed(Learner):
             return {key: own.bandit for key, own in self._own.items()}
 
     def view(self, at: float, key: str | None) -> View:
+        return self.exact(at, key)
+
+    def aged(self, at: float, key: str | None) -> float:
         own = self._own.get(str(key))
-        last = self.last if own is None else own.last
-        return self.seen(elapsed(at, last) if self.timed else 0.0, key)
+        return super().aged(at, key) if own is None or not self.timed else elapsed(at, own.last)
 
     def seen(self, aged: float, key: str | None) -> View:
         own = self._own.get(str(key))

@@ -16,8 +16,9 @@ from driftbandit import files
 from driftbandit.bandit import Bandit
 from driftbandit.loop import clock
 from driftbandit.loop.book import Lesson
-from driftbandit.loop.declaration import Declaration, Version
+from driftbandit.loop.declaration import Declaration
 from driftbandit.loop.events import Event, LedgerError
+from driftbandit.loop.versions import Version
 from driftbandit.policies.base import Floats
 from driftbandit.policies.growth import grown_rows
 from driftbandit.recipe import Recipe
@@ -38,13 +39,13 @@ class Learner:
     """One row, taught lesson by lesson. Hold `lock` while a view is used."""
 
     def __init__(self, declaration: Declaration, version: Version) -> None:
-        self.reward, self.timed = declaration.reward, declaration.half_life is not None
+        self.reward = declaration.reward
         self.lock = threading.RLock()
         self.seq, self.lessons, self.last = 0, 0, -math.inf  # last: `at` of what was taught last
         self._put(version, version.policy.fresh.copy())
 
     def _put(self, version: Version, row: Floats) -> None:
-        self.version, self.row = version, row
+        self.version, self.row, self.timed = version, row, version.timed
         self.bandit = Bandit.from_row(version.policy, row)
         self._aged: tuple[float, float, View] | None = None
 
@@ -69,7 +70,18 @@ class Learner:
         larger = self.version.grown(features, self.reward)
         with self.lock:
             self._grow(larger)
-            self.seq, self.lessons = event.seq, self.lessons + 1
+            self.count(event)
+
+    def become(self, other: Learner, event: Event) -> None:
+        """All that another one has learnt, and its version; `event` promoted it."""
+        about, state = other.state()
+        about |= {"seq": self.seq, "lessons": self.lessons}
+        self.load(about, state, other.version.promoted(event.seq))
+
+    def count(self, event: Event) -> None:
+        """A change that is no lesson counts like one: what was decided before it was decided by
+        another learner."""
+        self.seq, self.lessons = event.seq, self.lessons + 1
 
     def _grow(self, larger: Version) -> None:
         row = grown_rows(self.version.policy, larger.policy, self.row[None])[0]
@@ -84,9 +96,17 @@ class Learner:
             made, then, view = self._aged
             if 0.0 <= at - then < FRESH and time.monotonic() - made < FRESH:
                 return view
-        view = self.seen(elapsed(at, self.last), key)
+        view = self.exact(at, key)
         self._aged = time.monotonic(), at, view
         return view
+
+    def exact(self, at: float, key: str | None) -> View:
+        """The same with all lessons so far, which a view that serves for a second may not have."""
+        return self.seen(self.aged(at, key), key)
+
+    def aged(self, at: float, key: str | None) -> float:
+        """Seconds by which the memory for a key ages until then."""
+        return elapsed(at, self.last) if self.timed else 0.0
 
     def seen(self, aged: float, key: str | None) -> View:
         """The learner for a key, or a copy that has aged by so many seconds."""
@@ -110,7 +130,7 @@ class Learner:
                 "seq": self.seq,
                 "lessons": self.lessons,
                 "last": self.last if self.last > -math.inf else None,
-                "version": self.version.features.version,
+                "version": self.version.name,
                 "format": files.VERSION,
                 "digest": digest(state),
                 "fingerprint": fingerprint(),

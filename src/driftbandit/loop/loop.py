@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, overload
 
 from driftbandit import validate
 from driftbandit.durations import moment
 from driftbandit.features import Feature, Features
-from driftbandit.loop import answers, elsewhere, frames
+from driftbandit.loop import frames, promotion
 from driftbandit.loop.audits import Audit, audit, audit_all
-from driftbandit.loop.choose import Asked, choose
+from driftbandit.loop.calls import Calls
+from driftbandit.loop.comparison import Comparison
 from driftbandit.loop.decision import Decision, Name, Slate
 from driftbandit.loop.declaration import Declaration, Settings, check_name
 from driftbandit.loop.desk import Desk
-from driftbandit.loop.events import LedgerError
+from driftbandit.loop.guard import Guard
 from driftbandit.loop.health import Health
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.opening import check_new, declared, settings
-from driftbandit.loop.request import new_id, request, text
+from driftbandit.loop.request import text
 from driftbandit.loop.rules import Rule
 from driftbandit.loop.teacher import Lag
 from driftbandit.loop.tickets import Started, Ticket
@@ -42,6 +43,7 @@ class Loop:
     | `floor`, or `rule` | share of uniform exploration, or a rule such as Thompson(0.02) |
     | `mode` | "live", or "apprentice": the default is played, and the loop learns from it |
     | `holdout` | share of keys that always gets the default |
+    | `guard` | Guard(): the default takes over once it is proved better; False ends that |
     | `half_life` | forget in time: "7d" for DOMD, "auto" for AutoDOMD; in rounds if None |
     | `keep` | how long events are kept, such as "90d"; for ever if None |
     | `key` | such as "user_id": a learner for each, which begins like the population's |
@@ -63,6 +65,7 @@ class Loop:
         rule: Rule | None = None,
         mode: str | None = None,
         holdout: float | None = None,
+        guard: Guard | bool | None = None,
         half_life: Any = None,
         keep: Any = None,
         key: str | None = None,
@@ -77,11 +80,12 @@ class Loop:
             past = declared(self._ledger, given)
             chosen = settings(next(reversed(past.settings.values())), given)
             self._desk = Desk(self._ledger, past, teaching)
+            self._calls = Calls(self._desk, lambda id: self.audit(id).whys)
         except BaseException:
             self._ledger.close()
             raise
         try:
-            self._settings = self._desk.set(chosen)
+            self._desk.set(chosen)
         except BaseException:
             self.close()
             raise
@@ -93,10 +97,12 @@ class Loop:
         rule: Rule | None = None,
         mode: str | None = None,
         holdout: float | None = None,
+        guard: Guard | bool | None = None,
     ) -> None:
         """Change how decisions are made, from now on."""
-        given = {"floor": floor, "rule": rule, "mode": mode, "holdout": holdout}
-        self._settings = self._desk.set(settings(self._settings[1], given))
+        given = {"floor": floor, "rule": rule, "mode": mode, "holdout": holdout, "guard": guard}
+        with self._desk.switching:
+            self._desk.set(settings(self.settings, given))
 
     @overload
     def decide(
@@ -139,42 +145,9 @@ class Loop:
         decision it is, for the holdout and for `erase`. `default` is the arm to play when the loop
         stands aside, and what is returned when there is no arm; for a slate, a list of k.
         """
-        started = self._decide(context, arms, k=k, id=id, key=key, default=default, at=at)
+        started = self._calls.decide(context, arms, k=k, id=id, key=key, default=default, at=at)
         self._desk.submit(started.ticket)
         return started.finish()
-
-    def _decide(
-        self,
-        context: Any,
-        arms: Any,
-        *,
-        k: int | None = None,
-        id: str | None = None,
-        key: str | None = None,
-        default: Any = None,
-        at: Any = None,
-        elsewhere: bool = False,
-    ) -> Started:
-        """A choice that is not stored yet."""
-        asked = request(context, arms, default, k)
-        own = new_id() if id is None else text("id", id)
-        who = Asked(self.seed, own, None if key is None else text("key", key), elsewhere)
-        if key is None and self.declaration.key is not None:
-            raise ValueError(f"each {self.declaration.key} has a learner of its own: pass key=")
-        self._desk.catch_up()
-        when, (seq, chosen) = moment(at, self._desk.clerk.clock), self._settings
-        made = choose(self._desk.learner, chosen, asked, who, when)
-        ticket = Ticket("decide", None if at is None else when, own, who.key, fresh=id is None)
-        ticket.data = answers.logged(asked, made, seq)
-
-        def finish() -> Decision | Slate:
-            if ticket.known is not None:
-                event = self._ledger.events([ticket.known])[ticket.known]
-                return answers.again(event, asked, who.key, lambda: self.audit(own).whys)
-            self._desk.remember(ticket, made)
-            return answers.first(own, asked, made)
-
-        return Started(ticket, finish)
 
     def record(
         self,
@@ -191,42 +164,16 @@ class Loop:
         probability 1. It teaches like any other. Returns "recorded", or "cancelled" where the loop
         has chosen otherwise under this id: nobody saw that choice, so it teaches nothing."""
         options = {"id": id, "default": default, "k": k, "key": key, "at": at}
-        started = self._record(context, arms, **options)
+        started = self._calls.record(context, arms, **options)
         self._desk.submit(started.ticket)
         return str(started.finish())
-
-    def _record(
-        self, context: Any, arms: Any, *, id: Any = None, default: Any = None, **options: Any
-    ) -> Started:
-        elsewhere.check(id, default)
-        made = self._decide(context, arms, id=id, default=default, **options, elsewhere=True)
-        return elsewhere.recorded(made, default, lambda: self.cancel(id))
 
     def together(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:
         """Many calls that wait for the disk only once: ("decide", {"context": ..., "arms": ...}),
         ("record", ...), ("reward", {"id": ..., "value": ...}) or ("cancel", {"id": ...}), each with
         the options of that method. Gives the answers in order; in place of a call that is refused,
         the error."""
-        started = [self._started(kind, options) for kind, options in calls]
-        self._desk.submit_all([each.ticket for each in started if isinstance(each, Started)])
-        return [each.end() if isinstance(each, Started) else each for each in started]
-
-    def _started(self, kind: str, options: Mapping[str, Any]) -> Started | ValueError:
-        known: dict[str, Callable[..., Started]] = {
-            "decide": self._decide,
-            "record": self._record,
-            "reward": self._reward,
-            "cancel": self._cancel,
-        }
-        begin = known.get(kind)
-        if begin is None:
-            return ValueError(f"a call is 'decide', 'record', 'reward' or 'cancel', got {kind!r}")
-        try:
-            return begin(**options)
-        except LedgerError:
-            raise  # it holds for all of them
-        except ValueError as error:
-            return error
+        return self._calls.together(calls)
 
     def reward(self, id: str, value: float, *, position: int | None = None, at: Any = None) -> str:
         """Say what a decision gave, or a `position` of a slate, from 0. Until its window closes the
@@ -235,35 +182,21 @@ class Loop:
         Returns what became of it: "counted", "corrected", "late" (the decision is closed or
         cancelled), "held" (no such decision yet), or "unknown" where nothing is held.
         """
-        return self._desk.submit(self._reward(id, value, position=position, at=at).ticket).word
-
-    def _reward(self, id: str, value: float, *, position: Any = None, at: Any = None) -> Started:
-        _, clipped = self.declaration.reward.inside(value)
-        raw = min(max(float(value), -validate.LARGEST), validate.LARGEST)  # JSON has no infinity
-        return self._say("reward", id, {"value": raw, "clipped": clipped}, at, position)
+        return self._said(self._calls.reward(id, value, position=position, at=at))
 
     def cancel(self, id: str, *, position: int | None = None, at: Any = None) -> str:
         """Say that a decision, or a position of a slate, was never shown: it teaches nothing.
         Returns "cancelled", or as `reward` does."""
-        return self._desk.submit(self._cancel(id, position=position, at=at).ticket).word
-
-    def _cancel(self, id: str, *, position: Any = None, at: Any = None) -> Started:
-        return self._say("cancel", id, {}, at, position)
+        return self._said(self._calls.cancel(id, position=position, at=at))
 
     def metric(
         self, id: str, name: str, value: float, *, position: int | None = None, at: Any = None
     ) -> None:
         """Record another number about a decision; it is reported and never learnt."""
-        clean = validate.number("value", value, "of a metric")
-        said = self._say("metric", id, {"name": text("name", name), "value": clean}, at, position)
-        self._desk.submit(said.ticket)
+        self._said(self._calls.metric(id, name, value, position=position, at=at))
 
-    def _say(self, kind: str, id: str, data: dict[str, Any], at: Any, position: Any) -> Started:
-        when = None if at is None else moment(at, 0.0)
-        if position is not None:
-            data["position"] = validate.count("position", position, "in a slate", least=0)
-        ticket = Ticket(kind, when, text("id", id), data=data)
-        return Started(ticket, lambda: ticket.word)
+    def _said(self, started: Started) -> str:
+        return self._desk.submit(started.ticket).word
 
     def advance(self, at: Any = None) -> None:
         """Close all windows that end now, or by the time `at` where the clock is that of events."""
@@ -287,6 +220,35 @@ class Loop:
         """More columns, from the next decision on; what is learnt stays."""
         features = self.features.grow(context=context, arm=arm, interactions=interactions)
         self._desk.grow(features)
+
+    def shadow(
+        self, name: str, *given: Any, rule: Rule | None = None, half_life: Any = None
+    ) -> None:
+        """A candidate that learns from every lesson and never acts: `given` are Features, a policy
+        as in `Loop`, or both, and the rest is as the live policy has it. One that differs by its
+        rule alone begins with what the live policy knows. `decide` takes columns of all candidates.
+        """
+        promotion.shadow(self._desk, name, given, rule, half_life)
+
+    def trial(self, name: str, share: float = 0.1) -> None:
+        """Give a candidate a share of decisions; 0 ends it. The probabilities of the mixture are
+        logged, so everything stays evaluable, and differences show sooner."""
+        promotion.trial(self._desk, name, share)
+
+    def retire(self, name: str) -> None:
+        """Let a candidate go; its name stays taken."""
+        promotion.retire(self._desk, name)
+
+    def compare(self) -> Comparison:
+        """Values of candidates, and differences to the live policy and the default, with bounds
+        that hold whenever one looks."""
+        return promotion.compare(self._desk)
+
+    def promote(self, name: str, *, over: str | None = None, force: bool = False) -> None:
+        """Let a candidate take the place of the live policy, or "live" act again over the default.
+        Refused until it is better than who acts with the confidence of the comparison, and not
+        worse in a metric of the guard; `force` needs no proof. `over` says who that is."""
+        promotion.promote(self._desk, name, over, force)
 
     def erase(self, *, key: str, relearn: bool = False) -> int:
         """Blank all that was logged of a key. What the learner has learnt from it stays, unless it
@@ -329,7 +291,7 @@ class Loop:
     @property
     def settings(self) -> Settings:
         """How decisions are made now."""
-        return self._settings[1]
+        return self._desk.current[1]
 
     @property
     def features(self) -> Features:

@@ -79,6 +79,8 @@ def settings(before: Settings, given: Mapping[str, Any]) -> Settings:
     if given["floor"] is not None and given["rule"] is not None:
         raise ValueError("floor is short for rule=Floor(floor): pass one of them")
     changed = {name: given[name] for name in ("rule", "mode", "holdout") if given[name] is not None}
+    if given["guard"] is not None:  # False ends it
+        changed["guard"] = given["guard"] or None
     if given["floor"] is not None:
         changed["rule"] = Floor(given["floor"])
     return replace(before, **changed)

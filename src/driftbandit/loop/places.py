@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit.features import Features
+from driftbandit.features.columns import Mappings
 from driftbandit.loop.decision import Request
 from driftbandit.policies.base import Floats
 
@@ -26,6 +27,31 @@ def placed(
     if position is not None and POSITION in features.arm:
         return context, [{**arm, POSITION: position} for arm in arms]
     return context, arms
+
+
+def own(
+    features: Features, context: Columns, arms: Sequence[Columns]
+) -> tuple[Columns, list[Columns]]:
+    """What these features read: other columns may be there for others."""
+    left, right = features.context, features.arm
+    return (
+        {name: value for name, value in context.items() if name in left},
+        [{name: value for name, value in arm.items() if name in right} for arm in arms],
+    )
+
+
+def read_by(features: Features, request: Request) -> Request:
+    """A request as these features read it."""
+    context, arms = own(features, request.context, request.arms)
+    return request._replace(context=context, arms=arms)
+
+
+def check(everybody: Sequence[Features], request: Request) -> None:
+    """Refuse columns that nobody has declared."""
+    sides = ("context", [request.context]), ("arm", request.arms)
+    for side, given in sides:
+        known = frozenset(name for each in everybody for name in getattr(each, side))
+        Mappings(f"{'the' if side == 'context' else 'an'} {side}", given, known)
 
 
 def rows(features: Features, request: Request) -> Floats:

@@ -6,7 +6,7 @@ import numpy as np
 
 from driftbandit.features import Features
 from driftbandit.loop.decision import Answer, Request, Why
-from driftbandit.loop.places import placed
+from driftbandit.loop.places import placed, read_by
 from driftbandit.policies.base import Floats
 
 
@@ -14,6 +14,7 @@ def reasons(
     features: Features, request: Request, answer: Answer, theta: Floats
 ) -> list[Why | None]:
     """For every position, among the arms that were left."""
+    request = read_by(features, request)
     left, found = list(range(len(request.names))), []
     for j, choice in enumerate(answer.choices):
         position = None if request.k is None else j

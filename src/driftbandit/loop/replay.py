@@ -9,41 +9,25 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from driftbandit.loop.book import Book
-from driftbandit.loop.declaration import Declaration, Settings, Version, versions
 from driftbandit.loop.events import Event, LedgerError, write
 from driftbandit.loop.keyed import learner_for
 from driftbandit.loop.learner import Learner, fingerprint
 from driftbandit.loop.ledger import Ledger
+from driftbandit.loop.panel import Panel
+from driftbandit.loop.past import Past as Past
+from driftbandit.loop.past import past as past
 from driftbandit.loop.teacher import CHUNK, Teacher
 from driftbandit.loop.tickets import Change, Mark
-from driftbandit.recipe import Recipe
 
 log = logging.getLogger("driftbandit.loop")
 
 
-class Past(NamedTuple):
-    """What a ledger says a loop is."""
-
-    declaration: Declaration
-    settings: dict[int, Settings]  # by the seq of their event
-    versions: dict[str, Version]
-
-
 class State(NamedTuple):
-    """Book and learner after all events."""
+    """Book, learner and panel after all events."""
 
     book: Book
     learner: Learner
-
-
-def past(ledger: Ledger) -> Past | None:
-    """What was declared; None for a new loop."""
-    events = ledger.declared()
-    if not events:
-        return None
-    declaration: Declaration = Recipe.from_dict(events[0].read())
-    settings = {e.seq: Recipe.from_dict(e.read()) for e in events if e.kind == "set"}
-    return Past(declaration, settings, versions(declaration, events))
+    panel: Panel
 
 
 def unfold(
@@ -55,8 +39,9 @@ def unfold(
     reward = past.declaration.reward
     book = Book(reward.wait, reward.missing, past.declaration.keep)
     learner = learner_for(past.declaration, next(iter(past.versions.values())))
-    mark = None if start is None else _load(ledger, past, start, learner)
-    return State(book, learner), _changes(ledger, book, mark, gone)
+    panel = Panel(past)
+    mark = None if start is None else _load(ledger, past, start, learner, panel)
+    return State(book, learner, panel), _changes(ledger, book, mark, gone)
 
 
 def _changes(
@@ -82,7 +67,7 @@ def replay(
 ) -> State:
     """Teach from a checkpoint on, or from the beginning, until `stop` lessons were taught."""
     state, changes = unfold(ledger, past, start, gone)
-    teacher = Teacher(state.learner, ledger, dict(past.versions))
+    teacher = Teacher(state.learner, state.panel, ledger, dict(past.versions))
     left = changes if stop is None else islice(changes, stop - state.learner.lessons)
     while chunk := list(islice(left, CHUNK)):
         teacher.teach(chunk)
@@ -123,17 +108,22 @@ def origin(ledger: Ledger) -> Event | None:
     return ledger.events([ledger.base])[ledger.base] if ledger.base else None
 
 
-def checkpoint(learner: Learner, mark: Mark) -> tuple[str, bytes]:
-    """The data of a checkpoint's event, and the learner's numbers."""
-    about, state = learner.state()
+def checkpoint(learner: Learner, panel: Panel, mark: Mark) -> tuple[str, bytes]:
+    """The data of a checkpoint's event, and the learners' numbers."""
+    with learner.lock:
+        (about, state), (beside, more) = learner.state(), panel.state()
     parts = [None if part in (math.inf, -math.inf) else part for part in mark]
-    return write({"mark": parts, "learner": about}), state
+    data = {"mark": parts, "learner": about, "panel": beside, "size": len(state)}
+    return write(data), state + more
 
 
-def _load(ledger: Ledger, past: Past, start: Event, learner: Learner) -> Mark:
-    data = start.read()
+def _load(ledger: Ledger, past: Past, start: Event, learner: Learner, panel: Panel) -> Mark:
+    data, state = start.read(), ledger.state(start.seq)
     about: dict[str, Any] = data["learner"]
-    learner.load(about, ledger.state(start.seq), past.versions[about["version"]])
+    size = data.get("size", len(state))  # older checkpoints are the learner alone
+    learner.load(about, state[:size], past.versions[about["version"]])
+    if "panel" in data:
+        panel.load(data["panel"], state[size:])
     parts: list[Any] = [-math.inf if part is None else part for part in data["mark"]]
     return Mark(*parts)
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from driftbandit.loop.book import Lesson
-from driftbandit.loop.declaration import Version
 from driftbandit.loop.events import Event, LedgerError
 from driftbandit.loop.learner import Learner
 from driftbandit.loop.ledger import Ledger
-from driftbandit.loop.places import placed
+from driftbandit.loop.panel import Panel
+from driftbandit.loop.places import own, placed
 from driftbandit.loop.tickets import Change, Mark
+from driftbandit.loop.versions import Version
 from driftbandit.policies.base import Floats
 
 CHUNK = 256  # changes at a time
@@ -21,6 +23,7 @@ RECENT = 50_000  # rows of open decisions in memory; others are encoded again
 
 
 Row = tuple[int, int | None]  # seq of a decision, and the position in a slate
+NOTHING: tuple[int, Floats | None] = -1, None  # of no reign
 
 
 class Lag(NamedTuple):
@@ -36,12 +39,14 @@ class Teacher:
     def __init__(
         self,
         learner: Learner,
+        panel: Panel,
         ledger: Ledger,
         versions: dict[str, Version],
         store: Callable[[Mark], None] | None = None,
     ) -> None:
-        self.learner, self.ledger, self.versions, self._store = learner, ledger, versions, store
-        self._recent: OrderedDict[Row, Floats] = OrderedDict()
+        self.learner, self.panel, self.ledger = learner, panel, ledger
+        self.versions, self._store = versions, store
+        self._recent: OrderedDict[Row, tuple[int, Floats]] = OrderedDict()
         self._turn = threading.Lock()
 
     def hand(self, changes: list[Change]) -> None:
@@ -62,10 +67,10 @@ class Teacher:
     def close(self) -> None:
         """Teach what waits, and stop."""
 
-    def remember(self, row: Row, x: Floats) -> None:
+    def remember(self, row: Row, x: Floats, version: Version) -> None:
         """Keep the row of a decision that was just made: its lesson may come soon."""
         with self._turn:
-            self._recent[row] = x
+            self._recent[row] = version.reign, x
             if len(self._recent) > RECENT:
                 self._recent.popitem(last=False)
 
@@ -75,27 +80,50 @@ class Teacher:
             self._recent.clear()
 
     def teach(self, changes: Sequence[Change]) -> None:
-        """Lessons, growth and checkpoints in order."""
-        rows = self._rows([c for c in changes if isinstance(c, Lesson)])
-        for change in changes:
-            if isinstance(change, Lesson):
-                self.learner.teach(change, rows[change.decision, change.position])
-            elif isinstance(change, Event):
-                self.learner.grow(change)
-                self.versions[self.learner.version.features.version] = self.learner.version
-            elif self._store:
+        """Lessons, other changes and checkpoints in order."""
+        for are_lessons, run in groupby(changes, lambda change: isinstance(change, Lesson)):
+            if are_lessons:
+                self._teach(list(run))  # type: ignore[arg-type]
+            else:
+                for change in run:
+                    self._change(change)  # type: ignore[arg-type]
+
+    def _teach(self, lessons: list[Lesson]) -> None:
+        rows, watched = self._rows(lessons), self.panel.active
+        events = self.ledger.events([each.decision for each in lessons]) if watched else {}
+        for lesson in lessons:
+            with self.learner.lock:
+                if watched:
+                    self.panel.watch(lesson, _decision(events, lesson.decision), self.learner)
+                self.learner.teach(lesson, rows[lesson.decision, lesson.position])
+        if watched:
+            with self.learner.lock:
+                self.panel.look()
+
+    def _change(self, change: Event | Mark) -> None:
+        if isinstance(change, Mark):
+            if self._store:
                 self._store(change)
+            return
+        with self.learner.lock:
+            if change.kind == "grow":
+                self.learner.grow(change)
+            else:
+                self.panel.switch(change, self.learner)
+        self.versions[self.learner.version.name] = self.learner.version
 
     def _rows(self, lessons: list[Lesson]) -> dict[Row, Floats | None]:
         """The row of each decision's arm: from memory, or encoded again from the log."""
+        reign = self.learner.version.reign
         with self._turn:
             keys = [(each.decision, each.position) for each in lessons]
-            rows = {key: self._recent.pop(key, None) for key in keys}
+            recent = {key: self._recent.pop(key, NOTHING) for key in keys}
+        rows = {key: x if then == reign else None for key, (then, x) in recent.items()}
         missing = [key for key, row in rows.items() if row is None]
         events = self.ledger.events(list({seq for seq, _ in missing})) if missing else {}
         by_version: dict[str, list[tuple[Row, Any, Any]]] = {}
         for key in missing:
-            self._find(key, _decision(events, key[0]), by_version)
+            self._find(key, _decision(events, key[0]).read(), by_version)
         for version, parts in by_version.items():
             found, contexts, arms = zip(*parts)
             X = self.versions[version].features.encode_pairs(contexts, arms)
@@ -103,15 +131,32 @@ class Teacher:
         return rows
 
     def _find(self, key: Row, data: dict[str, Any], found: dict[str, Any]) -> None:
-        """Context and arm of a lesson, if there was an arm."""
+        """Context and arm of a lesson, if there was an arm that the learner can read."""
         choice = data["choice"] if key[1] is None else data["choice"][key[1]]
-        if choice is not None:
-            features = self.versions[data["version"]].features
-            context, (arm,) = placed(features, data["context"], [data["arms"][choice]], key[1])
-            found.setdefault(data["version"], []).append((key, context, arm))
+        if choice is None:
+            return
+        made, version = self.versions[data["version"]], self.learner.version
+        if made.reign == version.reign:
+            version = made  # the learner pads what has grown since
+        context, arms = data["context"], [data["arms"][choice]]
+        if self.panel.past.shadows:
+            context, arms = own(version.features, context, arms)
+        context, (arm,) = placed(version.features, context, arms, key[1])
+        if made.reign == version.reign or _can_read(version, context, arm):
+            found.setdefault(version.name, []).append((key, context, arm))
 
 
-def _decision(events: dict[int, Event], seq: int) -> dict[str, Any]:
+def _can_read(version: Version, context: Any, arm: Any) -> bool:
+    """Whether a decision of another one's has what the features of today require; if not, it
+    teaches nothing."""
+    try:
+        version.features.encode(context, [arm])
+    except ValueError:
+        return False
+    return True
+
+
+def _decision(events: dict[int, Event], seq: int) -> Event:
     if seq not in events or events[seq].kind != "decide":
         raise LedgerError(f"decision {seq} is not in the ledger: restore it from a copy")
-    return events[seq].read()
+    return events[seq]

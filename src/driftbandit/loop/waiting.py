@@ -18,6 +18,7 @@ class Lesson(NamedTuple):
     value: float  # raw reward
     position: int | None = None  # in a slate
     key: str | None = None  # whose decision it was
+    metrics: tuple[tuple[str, float], ...] = ()  # what was recorded of it, the last word each
 
 
 @dataclass(slots=True)
@@ -29,10 +30,17 @@ class Open:
     key: str | None
     k: int | None  # positions of a slate
     values: dict[Place, float | None]
+    metrics: dict[tuple[Place, str], float] | None = None  # most have none, and many are open
 
     def lesson(self, event: int, place: Place, value: float) -> Lesson:
         """What is taught of a position; `event` closed it."""
-        return Lesson(event, self.seq, self.at, value, place, self.key)
+        words = (self.metrics or {}).items()
+        said = tuple((name, number) for (where, name), number in words if where == place)
+        return Lesson(event, self.seq, self.at, value, place, self.key, said)
+
+    def record(self, place: Place, name: str, number: float) -> None:
+        """A metric of a position; the last word counts."""
+        self.metrics = (self.metrics or {}) | {(place, name): number}
 
 
 @dataclass(slots=True)

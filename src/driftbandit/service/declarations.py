@@ -9,6 +9,7 @@ from typing import Any
 from driftbandit import validate
 from driftbandit.features import Features
 from driftbandit.loop.declaration import Declaration, Settings
+from driftbandit.loop.guard import Guard
 from driftbandit.loop.loop import Loop
 from driftbandit.loop.opening import settings
 from driftbandit.problem import Problem
@@ -16,7 +17,7 @@ from driftbandit.recipe import Recipe
 from driftbandit.reward import Reward
 from driftbandit.service.messages import Changes, Declared, Difference
 
-UNSET: dict[str, Any] = dict.fromkeys(("floor", "rule", "mode", "holdout"))
+UNSET: dict[str, Any] = dict.fromkeys(("floor", "rule", "mode", "holdout", "guard"))
 COLUMNS = ("Number", "Category", "Flag", "Vector")
 POLICIES = ("AutoDOMD", "DOMD")
 RULES = ("Floor", "Thompson", "InverseGap")
@@ -32,6 +33,8 @@ def options(declared: Declared) -> dict[str, Any]:
         given["reward"] = reward(given["reward"])
     if "rule" in given:
         given["rule"] = rule(given["rule"])
+    if "guard" in given:
+        given["guard"] = guard(given["guard"])
     if "policy" in given and {"features", "reward"} <= given.keys():
         given["policy"] = policy(given["policy"], given["features"].problem(given["reward"]))
     return given
@@ -50,7 +53,8 @@ def check_new(given: dict[str, Any]) -> None:
 def changes(changed: Changes) -> dict[str, Any]:
     """The options of `Loop.set`."""
     given = _given(changed)
-    return given | ({"rule": rule(given["rule"])} if "rule" in given else {})
+    made = {"rule": rule, "guard": guard}
+    return given | {name: make(given[name]) for name, make in made.items() if name in given}
 
 
 def _given(message: Declared | Changes) -> dict[str, Any]:
@@ -84,6 +88,18 @@ def reward(data: Mapping[str, Any]) -> Reward:
 
 def rule(data: Any) -> Any:
     return recipe(data, RULES)
+
+
+def guard(data: Any) -> Any:
+    """Metrics by name, each a reward; true is a guard without any, false ends it."""
+    if isinstance(data, bool):
+        return Guard() if data else False
+    metrics = data.get("metrics", {})
+    if not isinstance(metrics, Mapping) or not all(
+        isinstance(m, Mapping) for m in metrics.values()
+    ):
+        raise ValueError("guard.metrics must be a mapping from names to rewards")
+    return build(Guard, {**data, "metrics": {name: reward(each) for name, each in metrics.items()}})
 
 
 def policy(data: Any, problem: Problem) -> Any:
@@ -124,7 +140,8 @@ def difference(loop: Loop, declared: Declared) -> list[Difference]:
     }
     now = before | _as_stored(loop, options(declared))
     names = {"rule" if name == "floor" else name for name in given}
-    if "features" in now and now["features"] in _versions(loop.features):
+    known = [*_versions(loop.features), loop.declaration.features.to_dict()]
+    if "features" in now and now["features"] in known:
         names.discard("features")
     return [each for name in sorted(names) for each in _apart(name, before[name], now[name])]
 

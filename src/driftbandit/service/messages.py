@@ -21,6 +21,7 @@ class Declared(Struct, forbid_unknown_fields=True, omit_defaults=True):
     rule: dict[str, Any] | None = None
     mode: str | None = None
     holdout: float | None = None
+    guard: dict[str, Any] | bool | None = None
     half_life: Duration = None
     keep: Duration = None
     key: str | None = None
@@ -35,6 +36,7 @@ class Changes(Struct, forbid_unknown_fields=True):
     rule: dict[str, Any] | None = None
     mode: str | None = None
     holdout: float | None = None
+    guard: dict[str, Any] | bool | None = None
 
 
 class Ask(Struct, forbid_unknown_fields=True):

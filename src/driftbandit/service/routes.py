@@ -42,7 +42,7 @@ ROUTES = (
         answers=((200, m.LoopInfo),), problems=(404,),
     ),
     Route(
-        "PATCH", NAME, "admin", do.change, "Change floor or rule, mode and holdout, from now on",
+        "PATCH", NAME, "admin", do.change, "Change rule, mode, holdout or guard from now on",
         m.Changes, ((200, m.LoopInfo),), problems=(404, 415, 422),
     ),
     Route(

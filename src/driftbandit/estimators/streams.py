@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from driftbandit.estimators import values
-from driftbandit.estimators.bets import DEPTHS, Arms, Bettor, Side, side
+from driftbandit.estimators.bets import DEPTHS, Arms, Bettor, Floats, Side, side
 from driftbandit.estimators.sequences import lower
-from driftbandit.evidence.rows import Floats
 
 DEPTH = len(DEPTHS)
 
@@ -22,11 +21,12 @@ class Band(NamedTuple):
 
 
 class Value:
-    """The value of one candidate: sums of its estimates, and bets on both sides."""
+    """The value of one candidate: sums of its estimates, and bets on both sides. It goes on from
+    the sums of the rows before, if there are any."""
 
-    def __init__(self, clip: float) -> None:
+    def __init__(self, clip: float, before: Floats | None = None) -> None:
         self.clip, self.largest = clip, 0.0
-        self._low, self._high = Bettor(1.0), Bettor(1.0)
+        self._low, self._high = _bettors(1.0, len(values.SUMS), before)
 
     def columns(self, arms: Arms, pi: Floats, q: Floats, R: Floats) -> Floats:
         """What rows add, (n, SUMS and bets)."""
@@ -46,10 +46,10 @@ class Value:
 
 
 class Difference:
-    """The value of one candidate less that of another, on the same rows."""
+    """The value of one candidate less that of another, on the same rows; goes on as a `Value`."""
 
-    def __init__(self) -> None:
-        self._low, self._high = Bettor(2.0), Bettor(2.0)
+    def __init__(self, before: Floats | None = None) -> None:
+        self._low, self._high = _bettors(2.0, 3, before)
 
     def columns(self, arms: Arms, pi: tuple[Floats, Floats], q: Floats, R: Floats) -> Floats:
         """What rows add, (n, 3 and bets): rows, paired differences and their squares."""
@@ -84,6 +84,14 @@ class Difference:
     @staticmethod
     def estimate(sums: Floats, level: float) -> values.Estimate:
         return values.difference(sums[:3], level)
+
+
+def _bettors(top: float, first: int, before: Floats | None) -> tuple[Bettor, Bettor]:
+    """Of both sides, whose columns begin at `first`: a bettor knows rows and payoffs so far."""
+    if before is None:
+        return Bettor(top), Bettor(top)
+    low, high = (before[k : k + DEPTH] for k in (first, first + 2 * DEPTH))
+    return Bettor(top, before[0], low), Bettor(top, before[0], high)
 
 
 def _plus(side: Side, known: Floats) -> Side:

@@ -1,4 +1,4 @@
-"""From parts of the reward's range to the log's own unit."""
+"""From parts of a reward's range to its own unit."""
 
 from __future__ import annotations
 

@@ -1,0 +1,118 @@
+"""Calls of a loop before they are stored: decisions, rewards, cancels and metrics as tickets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from driftbandit import validate
+from driftbandit.durations import moment
+from driftbandit.loop import answers, elsewhere
+from driftbandit.loop.choose import Asked, choose
+from driftbandit.loop.decision import Decision, Explain, Slate
+from driftbandit.loop.desk import Desk
+from driftbandit.loop.events import LedgerError
+from driftbandit.loop.request import new_id, request, text
+from driftbandit.loop.tickets import Started, Ticket
+
+
+class Calls:
+    """`explain` says why the decision with an id was made."""
+
+    def __init__(self, desk: Desk, explain: Callable[[str], Any]) -> None:
+        self._desk, self._explain = desk, explain
+        self._declaration = desk.past.declaration
+
+    def decide(
+        self,
+        context: Any,
+        arms: Any,
+        *,
+        k: int | None = None,
+        id: str | None = None,
+        key: str | None = None,
+        default: Any = None,
+        at: Any = None,
+        fallback: bool = False,
+    ) -> Started:
+        """A choice that is not stored yet; a `fallback` was made elsewhere."""
+        asked = request(context, arms, default, k)
+        own = new_id() if id is None else text("id", id)
+        who = Asked(
+            self._declaration.seed, own, None if key is None else text("key", key), fallback
+        )
+        if key is None and self._declaration.key is not None:
+            raise ValueError(f"each {self._declaration.key} has a learner of its own: pass key=")
+        desk = self._desk
+        desk.catch_up()
+        when, (seq, chosen) = moment(at, desk.clerk.clock), desk.current
+        made = choose(desk.learner, desk.panel, chosen, asked, who, when)
+        ticket = Ticket("decide", None if at is None else when, own, who.key, fresh=id is None)
+        ticket.data = answers.logged(asked, made, seq)
+
+        def finish() -> Decision | Slate:
+            if ticket.known is not None:
+                event = desk.ledger.events([ticket.known])[ticket.known]
+                explain: Explain = lambda: self._explain(own)  # noqa: E731
+                return answers.again(event, asked, who.key, explain)
+            desk.remember(ticket, made)
+            return answers.first(own, asked, made)
+
+        return Started(ticket, finish)
+
+    def record(
+        self, context: Any, arms: Any, *, id: Any = None, default: Any = None, **options: Any
+    ) -> Started:
+        """A choice that was made elsewhere."""
+        elsewhere.check(id, default)
+        made = self.decide(context, arms, id=id, default=default, **options, fallback=True)
+
+        def cancel() -> str:
+            return self._desk.submit(self.cancel(id).ticket).word
+
+        return elsewhere.recorded(made, default, cancel)
+
+    def reward(self, id: str, value: float, *, position: Any = None, at: Any = None) -> Started:
+        _, clipped = self._declaration.reward.inside(value)
+        raw = min(max(float(value), -validate.LARGEST), validate.LARGEST)  # JSON has no infinity
+        return self._say("reward", id, {"value": raw, "clipped": clipped}, at, position)
+
+    def cancel(self, id: str, *, position: Any = None, at: Any = None) -> Started:
+        return self._say("cancel", id, {}, at, position)
+
+    def metric(
+        self, id: str, name: str, value: float, *, position: Any = None, at: Any = None
+    ) -> Started:
+        clean = validate.number("value", value, "of a metric")
+        return self._say("metric", id, {"name": text("name", name), "value": clean}, at, position)
+
+    def _say(self, kind: str, id: str, data: dict[str, Any], at: Any, position: Any) -> Started:
+        when = None if at is None else moment(at, 0.0)
+        if position is not None:
+            data["position"] = validate.count("position", position, "in a slate", least=0)
+        ticket = Ticket(kind, when, text("id", id), data=data)
+        return Started(ticket, lambda: ticket.word)
+
+    def together(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:
+        """Answers to many calls that are stored together; in place of one that is refused, the
+        error."""
+        started = [self._started(kind, options) for kind, options in calls]
+        self._desk.submit_all([each.ticket for each in started if isinstance(each, Started)])
+        return [each.end() if isinstance(each, Started) else each for each in started]
+
+    def _started(self, kind: str, options: Mapping[str, Any]) -> Started | ValueError:
+        known: dict[str, Callable[..., Started]] = {
+            "decide": self.decide,
+            "record": self.record,
+            "reward": self.reward,
+            "cancel": self.cancel,
+        }
+        begin = known.get(kind)
+        if begin is None:
+            return ValueError(f"a call is 'decide', 'record', 'reward' or 'cancel', got {kind!r}")
+        try:
+            return begin(**options)
+        except LedgerError:
+            raise  # it holds for all of them
+        except ValueError as error:
+            return error

@@ -1,0 +1,156 @@
+"""Shadows, trials and promotion: who may act, by proof."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from driftbandit.features import Features
+from driftbandit.features.values import nearest
+from driftbandit.loop.candidate import Candidate
+from driftbandit.loop.comparison import Comparison, leads, standings
+from driftbandit.loop.declaration import Settings, check_rule
+from driftbandit.loop.desk import Desk
+from driftbandit.loop.events import DEFAULT, LIVE
+from driftbandit.loop.guard import LEVEL
+from driftbandit.loop.mixture import probe
+from driftbandit.loop.request import text
+from driftbandit.loop.versions import Shadow
+from driftbandit.validate import show
+
+log = logging.getLogger("driftbandit.loop")
+
+
+def shadow(desk: Desk, name: Any, given: Sequence[Any], rule: Any, half_life: Any) -> None:
+    """A candidate that learns and never acts."""
+    name = text("a candidate's name", name)
+    if rule is not None:
+        check_rule(rule)
+    elif not given:
+        raise ValueError("a candidate has features, a policy or a rule of its own: pass one")
+    with desk.switching:
+        if name in (LIVE, DEFAULT, *(each.name for each in desk.past.shadows.values())):
+            raise ValueError(f"{name!r} is taken: every candidate of a loop has a name of its own")
+        made = Shadow(name=name, rule=rule, **_learning(desk, given, half_life))
+        _probe(desk, Candidate(0, made, desk.past.declaration))
+        desk.change("shadow", made.to_dict())
+
+
+def _probe(desk: Desk, one: Candidate) -> None:
+    settings = desk.current[1]
+    probe(one.rule(settings), one.learner.bandit)
+    desk.panel.probe(settings, desk.learner)
+
+
+def _learning(desk: Desk, given: Sequence[Any], half_life: Any) -> dict[str, Any]:
+    """Features and policy of a candidate, those of the live policy where nothing is given."""
+    live = desk.learner.version
+    features = [each for each in given if isinstance(each, Features)]
+    policies = [each for each in given if not isinstance(each, Features)]
+    if len(features) > 1 or len(policies) > 1:
+        raise ValueError("a candidate has one declaration of features and one policy: pass those")
+    if half_life is not None and not policies:
+        raise ValueError("half_life belongs to a policy: pass that, too")
+    if not given:
+        return {"features": live.features, "policy": live.policy, "half_life": live.half_life}
+    made = replace(
+        desk.past.declaration,
+        features=features[0] if features else live.features,
+        policy=policies[0] if policies else type(live.policy),
+        half_life=half_life if policies else live.half_life,
+    )
+    return {"features": made.features, "policy": made.taught, "half_life": made.half_life}
+
+
+def trial(desk: Desk, name: Any, share: Any) -> None:
+    """A share of decisions for a candidate; 0 ends its trial."""
+    with desk.switching:
+        _known(desk, name)
+        chosen = desk.current[1]
+        desk.set(replace(chosen, trials={**chosen.trials, name: share}))
+
+
+def retire(desk: Desk, name: Any) -> None:
+    """A candidate goes."""
+    with desk.switching:
+        _known(desk, name)
+        desk.change("retire", {"name": name}, _without(desk.current[1], name))
+
+
+def _known(desk: Desk, name: Any) -> None:
+    names = list(desk.panel.candidates)
+    if name not in names:
+        there = f"{nearest(name, names)}" if names else "there is none, see loop.shadow"
+        raise ValueError(f"{show(name)} is no candidate of this loop: {there}")
+
+
+def acting(desk: Desk) -> str:
+    """Who acts."""
+    aside = desk.panel.demoted or desk.current[1].mode == "apprentice"
+    return DEFAULT if aside else LIVE
+
+
+def compare(desk: Desk) -> Comparison:
+    """How everybody stands."""
+    panel, settings = desk.panel, desk.current[1]
+    level = settings.guard.level if settings.guard else LEVEL
+    metrics = settings.guard.metrics if settings.guard else {}
+    reward = desk.past.declaration.reward
+    with desk.learner.lock:
+        tally, skipped = panel.tally.copy(), dict(panel.skipped)
+        unread = {name: one.unread for name, one in panel.candidates.items()}
+    alpha = (1.0 - level) / max(1, len(unread))
+    return Comparison(
+        acting=acting(desk),
+        level=level,
+        values=standings(tally, reward, level),
+        leads=tuple(leads(tally, reward, metrics, alpha)),
+        trials=dict(settings.trials),
+        skipped=skipped,
+        unread=unread,
+    )
+
+
+def promote(desk: Desk, name: Any, over: Any, force: bool) -> None:
+    """Let a candidate act, or the live policy again, if the comparison allows it."""
+    if not isinstance(force, bool):
+        raise ValueError(f"force must be True or False, got {show(force)}")
+    with desk.switching:
+        if name != LIVE:
+            _known(desk, name)
+        acts = acting(desk)
+        if over not in (None, acts) or name == acts:
+            raise ValueError(f"{acts} acts: promote another one over {acts!r}, got {show(name)}")
+        found = compare(desk)
+        refused = refusal(found, name, acts)
+        if refused and not force:
+            raise ValueError(refused)
+        _promote(desk, name, {"over": acts, "forced": bool(refused), "evidence": found.to_dict()})
+
+
+def _promote(desk: Desk, name: str, data: dict[str, Any]) -> None:
+    """One event for all of the switch: a candidate acts by its own rule."""
+    chosen = replace(_without(desk.current[1], name), mode="live")
+    if name != LIVE:
+        chosen = replace(chosen, rule=desk.panel.candidates[name].rule(chosen))
+    desk.change("promote", {"name": name, **data}, chosen)
+    desk.panel.alarm = desk.guard
+
+
+def _without(settings: Settings, name: str) -> Settings:
+    return replace(settings, trials={k: v for k, v in settings.trials.items() if k != name})
+
+
+def refusal(found: Comparison, name: str, over: str) -> str:
+    """Why one must not be promoted over another, in numbers; "" if it may."""
+    both = [each for each in found.leads if (each.first, each.second) == (name, over)]
+    if not any(each.metric is None for each in both):
+        return f"{name} was not compared with {over} yet: that takes decisions that are taught"
+    for each in both:
+        if each.better < 0 or (each.metric is None and each.better == 0):
+            return each.words(found.level)
+    if found.unread.get(name):
+        return f"{name} could not read the latest decision: pass the columns that it requires"
+    return ""
