@@ -5,7 +5,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-lab bench-peers bench-streams bench-suite bench-explain \
-  bench-rare bench-lockin bench-calendars bench-guard bench-proof mutants torture docs docs-site dist release-check clean
+  bench-rare bench-lockin bench-calendars bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
+  mutants torture docs docs-site dist release-check clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -82,6 +83,22 @@ bench-rare: $(VENV)/.test   ## rare clicks: AutoDOMD against the best fixed sett
 
 bench-lockin: $(VENV)/.test   ## how many long runs stay with a worse arm
 	$(BIN)/python -m benchmarks.lockin --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-coverage: $(VENV)/.test   ## how often every interval of an evaluation holds, on 2,000 logs
+	$(BIN)/python -m benchmarks.coverage --csv docs/results/intervals.csv; found=$$?; \
+	  $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-evidence: $(VENV)/.test   ## time and memory of evaluating 10^6 rows and reading 10^7
+	$(BIN)/python -m benchmarks.evidence --csv docs/results/evidence.csv; found=$$?; \
+	  $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-promotion: $(VENV)/.test   ## how often the gate of promotion opens, and when
+	$(BIN)/python -m benchmarks.promotion --csv docs/results/promotion.csv; found=$$?; \
+	  $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-oracles: $(VENV)/.test   ## estimators and sequences next to obp and confseq, in their own environments
+	$(BIN)/python -m benchmarks.oracles --csv docs/results/oracles.csv; found=$$?; \
+	  $(BIN)/python -m benchmarks.readme && exit $$found
 
 bench-calendars: $(VENV)/.test   ## a million rounds: AutoDOMD against the best fixed half-life
 	$(BIN)/python -m benchmarks.calendars --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found

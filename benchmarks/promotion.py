@@ -1,6 +1,6 @@
 """The gate by which a candidate is promoted: a sequence that may be looked at all the time.
 
-    python -m benchmarks.promotion [--runs 1000]
+    python -m benchmarks.promotion [--runs 1000] [--csv docs/results/promotion.csv]
 
 A trial gives a candidate one decision in ten, and the probabilities of the mixture are logged. Arms
 are clicked 5 times in 100. The candidate is promoted at the first look at which it is better than
@@ -12,7 +12,9 @@ the gate opens too often, or too late.
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
+from pathlib import Path
 from statistics import NormalDist, median
 from typing import Any
 
@@ -63,7 +65,9 @@ def promoted(n: int, effect: float, seed: int) -> int | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
-    runs, n, missed = parser.parse_args().runs, 3 * fixed_size(0.1), False
+    parser.add_argument("--csv", type=Path, help="also write the table to this file")
+    given, n, missed = parser.parse_args(), 3 * fixed_size(0.1), False
+    runs, lines = given.runs, [["candidate", f"promoted in {given.runs:,} runs", "median rows"]]
     print(f"{runs:,} runs of {n:,} rows, three times a test of fixed size ({n // 3:,})")
     for name, effect in EFFECTS.items():
         found = [promoted(n, effect, seed) for seed in range(runs)]
@@ -73,6 +77,10 @@ def main() -> int:
         missed |= bad
         after = f", half of them within {median(rows):,.0f} rows" if rows else ""
         print(f"  {name:<12} promoted {len(rows):,} times{after}{'  MISSED' * bad}", flush=True)
+        lines.append([name, f"{len(rows):,}", f"{median(rows):,.0f}" if rows else ""])
+    if given.csv:
+        with given.csv.open("w", newline="") as file:
+            csv.writer(file).writerows(lines)
     return int(missed)
 
 

@@ -42,7 +42,8 @@ PAGES = ("docs/tutorial.md", "docs/cli.md", "docs/from-vw.md", "docs/from-bayesi
 PAGES += ("docs/from-personalizer.md",)
 PAGES += ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
 PAGES += ("docs/leaderboard.md", "docs/theory.md", "docs/bob.md", "docs/streams.md")
-PAGES += ("docs/rewards.md", "docs/loop.md", "docs/deployment.md", "docs/speed.md")
+PAGES += ("docs/rewards.md", "docs/loop.md", "docs/deployment.md", "docs/evidence.md")
+PAGES += ("docs/speed.md",)
 PAGES += tuple(f"docs/gallery/{page.name}" for page in sorted(examples.FIGURES.glob("*.md")))
 
 
@@ -152,6 +153,12 @@ def figures(name: str) -> str:
     """What a benchmark printed, with what is required."""
     head = ["figure", "measured", "required"]
     return markdown([head, *(list(line.values()) for line in lines_of(name))])
+
+
+def as_stored(name: str) -> str:
+    """A table as it was written."""
+    with (RESULTS / f"{name}.csv").open() as file:
+        return markdown(list(csv.reader(file)))
 
 
 def markdown(rows: list[list[str]]) -> str:
@@ -276,6 +283,10 @@ TABLES = {
     "fleet": lambda: figures("fleet"),
     "trials": lambda: figures("trials"),
     "loop": lambda: figures("loop"),
+    "intervals": lambda: as_stored("intervals"),
+    "evidence": lambda: figures("evidence"),
+    "promotion": lambda: as_stored("promotion"),
+    "oracles": lambda: as_stored("oracles"),
     "roads": lambda: figures("roads"),
     "service": lambda: figures("service"),
     "sizing": lambda: figures("sizing"),

@@ -2,6 +2,7 @@
 
 import importlib
 import itertools
+import json
 import math
 from pathlib import Path
 
@@ -142,6 +143,25 @@ def test_estimates_equal_a_naive_twin():
     assert values.effective(total) == pytest.approx(effective)
 
 
+@pytest.mark.parametrize("oracle", ["obp", "confseq"])
+def test_oracles_say_the_same(oracle, monkeypatch):
+    """What `make bench-oracles` stored of them, on the same inputs."""
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent)
+    ours, main = (importlib.import_module(f"benchmarks.oracles.{n}") for n in ("ours", "__main__"))
+    said = json.loads((main.GOLDEN / f"{oracle}.json").read_text())["says"]
+    own = {"obp": ours.values_of, "confseq": ours.capital_of}[oracle]()
+    assert main.compared(said, own) <= 1e-10
+    assert main.compared(said, _moved(own)) > 1e-10
+
+
+def _moved(own):
+    """The same numbers, one of them wrong in the ninth digit."""
+    if not isinstance(own, dict):
+        return np.array(own) + 1e-9 * np.maximum(1.0, np.abs(own))
+    name = next(iter(own))
+    return own | {name: _moved(own[name])}
+
+
 def test_bets_equal_a_naive_twin_in_one_piece_or_many():
     rng = np.random.default_rng(4)
     n = 30
@@ -202,14 +222,15 @@ def test_the_bound_is_where_the_capital_is_one_over_alpha():
 
 @pytest.mark.parametrize("drift", [0.0, 1.5])
 def test_coverage_of_everything_on_adaptive_logs(drift, benchmark):
-    held = benchmark.coverage(80, 1500, 11, drift)
+    held = benchmark.coverage(60, 1500, 11, drift)
+    assert held.pop(benchmark.EFFECTIVE) > 60.0
     for name, share in held.items():
         if "sequence" in name:
             assert share >= 0.95, name  # at all looks at once
         elif "clipped" in name:
             assert share >= 0.93, name
-        else:  # of 80 logs: 95 % less 4 standard deviations
-            assert 0.85 <= share <= 1.0, name
+        else:  # of 60 logs: 95 % less 4 standard deviations
+            assert 0.83 <= share <= 1.0, name
 
 
 def test_a_sequence_finds_what_is_there_and_nothing_where_nothing_is(benchmark):

@@ -397,7 +397,10 @@ def test_columns_are_named_on_the_command_line(tmp_path, driftbandit):
         (["evaluate", "log.parquet", "--policy", "DOMDD"], "'DOMDD' is not a policy"),
         (["evaluate", "log.parquet", "--reward", "5"], "--reward must be two numbers"),
         (["evaluate", "nothing.csv"], "is not a file"),
-        (["replay", "log.parquet", "--rejection"], "policy must be one such as"),
+        (
+            ["replay", "log.parquet", "--rejection"],
+            "name one, such as policy=AutoDOMD, or --policy",
+        ),
         (["replay", "log.parquet", "--features", "nothing.json"], "nothing.json"),
         (["replay", "log.parquet", "--features", "log.parquet"], "no JSON of features"),
     ],

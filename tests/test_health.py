@@ -271,3 +271,15 @@ def test_few_equal_values_do_not_look_certain():
     assert estimate([1.0]) is None
     assert estimate([1.0, 2.0], [0.0, 0.0]) is None
     assert math.isclose(estimate([1.0, 3.0]).mean, 2.0)
+
+
+@pytest.mark.parametrize("start", [0.0, 1e9])
+def test_means_are_those_of_the_formula_far_from_zero_too(start):
+    rng = np.random.default_rng(2)
+    w, v = rng.random(50) ** 2, start + rng.random(50)
+    mean = (w @ v) / w.sum()
+    half = 1.96 * math.sqrt(((w * (v - mean)) ** 2).sum()) / w.sum()
+    found = estimate(v.tolist(), w.tolist())
+    assert found.mean == pytest.approx(mean, rel=1e-15)
+    assert found.high - found.mean == pytest.approx(half, rel=1e-5)
+    assert found.mean - found.low == pytest.approx(half, rel=1e-5)

@@ -537,5 +537,47 @@ def test_slates_in_a_ledger_are_skipped_and_counted():
     assert ledgers._row(alone, Lesson(2, 1, 0.0, 1.0))["action"] == "b"
 
 
+def test_slates_are_counted_and_said_in_a_ledger_and_in_an_export(tmp_path, monkeypatch):
+    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
+    options = {"policy": DOMD, "clock": "events", "teaching": "caller", "floor": 0.3}
+    with Loop(tmp_path / "l.db", features=FEATURES, reward=Reward(0, 1), **options) as loop:
+        for t in range(40):
+            k = 2 if t % 4 == 0 else None
+            made = loop.decide({"age": 30, "country": "NL"}, ARMS, at=float(t), k=k)
+            for position in (0, 1) if k and t < 32 else () if k else (None,):
+                loop.reward(made.id, t % 2, at=float(t), position=position)
+        path = loop.export(tmp_path / "export.parquet")
+    declared = {"features": FEATURES, "reward": Reward(0, 1)}
+    ways = [Log.read(tmp_path / "l.db"), Log.read(path, **declared)]
+    ways.append(Log.read(pl.read_parquet(path).to_pandas(), **declared))  # NaN for no position
+    for log in ways:
+        found = evaluate(log, {"live": Logged()})
+        assert found.rows == 30
+        assert log.counts.skipped == {sources.SLATE: 16, "open": 4}  # 8 slates, and 2
+        assert any("16 x a slate: only decisions for one arm" in note for note in found.notes)
+
+
+def test_proposed_features_know_the_names_of_arms(tmp_path):
+    """Two arms with the same columns are two arms; an arm that is rarely played is one, too."""
+    twins = {"a": {"price": 5}, "b": {"price": 5}, "c": {"price": 9}}
+    played = [r | {"probability": None} for r in rows(60)]  # those of all arms say it
+    given = [r | {"arms": twins, "action": "ab"[k % 2]} for k, r in enumerate(played)]
+    log = Log.read(lines(tmp_path / "log.jsonl", given))
+    assert set(log.features.arm["arm"].values) == {"a", "b", "c"}
+    assert set(log.features.arm) == {"arm", "price"}
+    X = encoded(log.features, log.sample)
+    assert not np.array_equal(X[0], X[1])
+    copy = Log.read(log.write(tmp_path / "copy.parquet"))
+    assert copy.features == log.features
+    assert copy.replay(DOMD).digest == log.replay(DOMD).digest
+    numbered = [r | {"arms": list(ARMS.values()), "action": k % 3} for k, r in enumerate(played)]
+    log = Log.read(lines(tmp_path / "numbered.jsonl", numbered))
+    assert set(log.features.arm) == {"price"}  # a place in a list is no name
+    own = [r | {"arms": {"a": {"arm": "x"}, "b": {"arm": "y"}}, "action": "a"} for r in rows(9)]
+    own = [r | {"probability": 0.5, "probabilities": [0.5, 0.5]} for r in own]
+    log = Log.read(lines(tmp_path / "own.jsonl", own))
+    assert set(log.features.arm["arm"].values) == {"x", "y"}
+
+
 def test_uniform_needs_no_problem():
     assert Uniform().problem.dim == 1

@@ -206,7 +206,9 @@ def compare(
     _table("Regret of the first over that of the second", header, rows)
 
 
-LogPath = Annotated[Path, typer.Argument(help="Parquet, CSV, JSON lines, dsjson, or a ledger.")]
+LogPath = Annotated[  # text: a path would spoil postgresql://
+    str, typer.Argument(help="Parquet, CSV, JSON lines, dsjson, or a ledger.", metavar="PATH")
+]
 LoopName = Annotated[str, typer.Option("--name", help="Name of the loop in a ledger.")]
 Limits = Annotated[
     str | None, typer.Option("--reward", help="Smallest and largest reward: 0,1 or 0,500.")
@@ -233,6 +235,8 @@ def replay(
         bool, typer.Option(help="Only learn where it would have done the same.")
     ] = False,
     out: Annotated[Path | None, typer.Option("--out", help="File for the learner (.npz).")] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     name: LoopName = "loop",
     reward: Limits = None,
     features: Declared = None,
@@ -243,12 +247,16 @@ def replay(
     log = _log(path, name, reward, features, column)
     known = _policies([policy] if policy else [], modules)
     if rejection:
+        if scheduler is not None:
+            raise ValueError("rejection replay is for one process: leave --scheduler out")
         found = log.rejection(next(iter(known.values()), None))
         mean = f", mean reward {found.curve[-1]:.4g}" if len(found.curve) else ""
         print(f"{len(found.curve):,} of {found.rows:,} rows accepted{mean}")
     else:
-        found = log.replay(next(iter(known.values()), None))
+        cluster = {"scheduler": scheduler, "workers": workers}
+        found = log.replay(next(iter(known.values()), None), **cluster)
         print(f"{found.rows:,} rows taught to {found.bandit.policy.name}; digest {found.digest}")
+    print("".join(f"{each}\n" for each in log.counts.sentences()), end="")
     if out:
         found.bandit.save(out)
         print(f"learner: {out}")
@@ -285,12 +293,12 @@ def evaluate(
     options = {"over": over, "window": window, "level": level}
     found = evaluated(log, candidates, progress=True, **options)  # type: ignore[arg-type]
     print("\n".join([*found.verdicts, *(f"- {note}" for note in found.notes)]))
-    for path in found.write(out).values():
-        print(path)
+    for written in found.write(out).values():
+        print(written)
 
 
 def _log(
-    path: Path, name: str, reward: str | None, features: Path | None, column: list[str] | None
+    path: str, name: str, reward: str | None, features: Path | None, column: list[str] | None
 ) -> Any:
     """A log with what was declared of it."""
     import json

@@ -50,7 +50,10 @@ class Arms(NamedTuple):
     def bounds(self) -> Floats:
         """What each h was known to be at least before A was drawn, (m,). In a row where others are
         unknown the chosen one is, too: it is known only because it was drawn."""
-        partly = np.logical_or.reduceat(np.isnan(self.h), self.start)
+        unknown = np.isnan(self.h)
+        if not unknown.any():
+            return self.h
+        partly = np.logical_or.reduceat(unknown, self.start)
         sizes = np.diff(self.start, append=len(self.h))
         return np.where(np.repeat(partly, sizes), self.least, self.h)
 

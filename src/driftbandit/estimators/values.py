@@ -56,11 +56,10 @@ def estimates(total: Floats, level: float) -> dict[str, Estimate]:
     """All estimates from sums (len(SUMS),)."""
     s = dict(zip(SUMS, total.tolist()))
     n, z = s["n"], NormalDist().inv_cdf(0.5 + 0.5 * level)
-    snips = s["wR"] / s["w"] if s["w"] > 0.0 else np.nan
-    spread = s["wwRR"] - 2.0 * snips * s["wwR"] + snips**2 * s["ww"]
+    mean, spread = snips(s["w"], s["ww"], s["wR"], s["wwR"], s["wwRR"])
     out = {
         "ips": _mean(n, s["wR"], s["wwRR"], z),
-        "snips": _around(snips, z * np.sqrt(max(spread, 0.0)) / s["w"] if s["w"] else np.nan),
+        "snips": _around(mean, z * np.sqrt(spread) / s["w"] if s["w"] else np.nan),
         "dm": _around(s["dm"] / n, np.nan),
         "dr": _mean(n, s["dr"], s["drdr"], z),
     }
@@ -69,6 +68,13 @@ def estimates(total: Floats, level: float) -> dict[str, Estimate]:
     out["ips clipped"] = ips._replace(high=ips.high + over)
     out["dr clipped"] = dr._replace(low=dr.low - down, high=dr.high + over - down)
     return out
+
+
+def snips(w: float, ww: float, wR: float, wwR: float, wwRR: float) -> tuple[float, float]:
+    """The self-normalized mean, and the sum of (w (R - mean))^2: by the delta method its deviation
+    is the root of that over the sum of w."""
+    mean = wR / w if w > 0.0 else np.nan
+    return mean, max(wwRR - 2.0 * mean * wwR + mean**2 * ww, 0.0)
 
 
 def difference(total: Floats, level: float) -> Estimate:

@@ -52,6 +52,14 @@ class Counts:
             f"{n:,} x {why} (first row {self.first[why]:,})" for why, n in self.bad.most_common()
         ]
 
+    def sentences(self) -> list[str]:
+        """What was left out, in words."""
+        out = [f"Bad rows were left out: {'; '.join(self.reasons())}."] if self.bad else []
+        if self.skipped:
+            what = "; ".join(f"{n:,} x {why}" for why, n in self.skipped.most_common())
+            out.append(f"Skipped: {what}.")
+        return out
+
     def to_dict(self) -> dict[str, object]:
         return {
             "rows": self.rows,

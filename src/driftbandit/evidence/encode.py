@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit.evidence.rows import Chunk, Floats, Menu
+from driftbandit.evidence.rows import ARM, Chunk, Floats, Menu
 from driftbandit.features import Features
 from driftbandit.features.side import Slots
 from driftbandit.features.values import nearest
@@ -31,12 +31,16 @@ def encoded(features: Features, chunk: Chunk) -> Floats:
     menus = {id(menu): menu for menu in chunk.menus}
     firsts = dict(zip(menus, _firsts(list(menus.values()))))
     left = features.plan.context.encode(Columns(chunk.context), None)
-    arms = [arm for menu in menus.values() for arm in menu.columns]
+    arms = [arm for menu in menus.values() for arm in _arms(features, menu)]
     right = features.plan.arm.encode(Columns(arms), None)
     place = np.arange(chunk.sizes.sum()) - np.repeat(chunk.start, chunk.sizes)
     first = np.repeat([firsts[id(menu)] for menu in chunk.menus], chunk.sizes)
     row = np.repeat(np.arange(len(chunk)), chunk.sizes)
     return features.plan.rows(_taken(left, row), _taken(right, first + place))
+
+
+def _arms(features: Features, menu: Menu) -> Sequence[Mapping[str, Any]]:
+    return menu.described() if ARM in features.arm else menu.columns
 
 
 def _firsts(menus: list[Menu]) -> list[int]:
@@ -50,7 +54,8 @@ def _taken(slots: Slots, which: Any) -> Slots:
 
 def check_columns(features: Features, chunk: Chunk) -> None:
     """Refuse a declared column that the log does not have: it would be missing in every row."""
-    offered = {name for menu in chunk.menus for arm in menu.columns for name in arm}
+    menus = {id(menu): menu for menu in chunk.menus}.values()
+    offered = {name for menu in menus for arm in menu.described() for name in arm}
     seen = {"context": {name for row in chunk.context for name in row}, "arm": offered}
     for side, names in seen.items():
         for name in getattr(features, side):
@@ -62,17 +67,20 @@ def check_columns(features: Features, chunk: Chunk) -> None:
 
 
 def proposed(chunk: Chunk) -> Features:
-    """A declaration proposed from rows of the log."""
+    """A declaration proposed from rows of the log. Each row shows one of its arms, in turn: what
+    was played would hide arms that are rarely played."""
     from driftbandit.evidence.files import arrow
 
-    played = [menu.columns[k] for menu, k in zip(chunk.menus, chunk.action.tolist())]
-    offered = {name: None for menu in chunk.menus for arm in menu.columns for name in arm}
+    menus = {id(menu): menu.described() for menu in chunk.menus}
+    shown = [menus[id(menu)][k % len(menu)] for k, menu in enumerate(chunk.menus)]
+    offered = {name: None for menu in menus.values() for arm in menu for name in arm}
     known = {name for row in chunk.context for name in row}
     if known & set(offered):
         raise ValueError(
-            f"contexts and arms share the column {min(known & set(offered))!r}: rename one of them"
+            f"contexts and arms share the column {min(known & set(offered))!r}: rename one of "
+            "them, or pass features="
         )
-    rows = [dict(row) | dict(arm) for row, arm in zip(chunk.context, played)]
+    rows = [dict(row) | dict(arm) for row, arm in zip(chunk.context, shown)]
     names = [*sorted(known), *offered]
     try:
         sample = arrow().table({name: [row.get(name) for row in rows] for name in names})

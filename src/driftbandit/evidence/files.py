@@ -13,7 +13,16 @@ from typing import Any
 from driftbandit import validate
 from driftbandit.evidence import dsjson
 from driftbandit.evidence.rows import BAD, NAMES, SKIP, Batch
-from driftbandit.evidence.sources import ROWS, Columns, Once, Source, mapped, mapping
+from driftbandit.evidence.sources import (
+    FATE,
+    ROWS,
+    Columns,
+    Once,
+    Source,
+    exported,
+    mapped,
+    mapping,
+)
 from driftbandit.recipe import Recipe
 
 STORED = b"driftbandit"  # what Log.write leaves in a Parquet file's metadata
@@ -56,9 +65,7 @@ def _needed(columns: Columns | None, found: Sequence[str]) -> set[str]:
     """Columns of a file that are read at all."""
     wanted = mapping(columns, found).values()
     names = {n for each in wanted for n in ([each] if isinstance(each, str) else each)}
-    return names | (
-        {"arm", "names", "status"} if {"arm", "names", "status"} <= set(found) else set()
-    )
+    return names | (set(FATE) if exported(found) else set())
 
 
 def _ipc(path: Path, columns: Columns | None) -> Source:

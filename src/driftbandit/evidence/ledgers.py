@@ -7,42 +7,74 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import islice, repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from driftbandit.evidence.rows import BAD, NAMES, SKIP, Batch
-from driftbandit.evidence.sources import ROWS, UNTAUGHT, Source
+from driftbandit.evidence.sources import ROWS, SLATE, UNTAUGHT, Source
 from driftbandit.loop.book import Book, Lesson
 from driftbandit.loop.declaration import versions
 from driftbandit.loop.events import Event
 from driftbandit.loop.learner import Learner
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.replay import Past, origin, past, replay, unfold
+from driftbandit.loop.stores import is_url
 from driftbandit.policies.rows import RowPolicy
 
+if TYPE_CHECKING:
+    from driftbandit.lab.luggage import Luggage
+
 ENDINGS = (".db", ".sqlite", ".sqlite3")
+
+
+class Where(NamedTuple):
+    """A loop in a ledger, and the policy that is taught its lessons: its own if None."""
+
+    path: str
+    name: str
+    policy: RowPolicy | type[RowPolicy] | None = None
+    half_life: Any = None
+    luggage: Luggage | None = None  # what must be imported before
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Ledger, Past]]:
+        if self.luggage is not None:
+            self.luggage.load()
+        if not is_url(self.path) and not os.path.isfile(self.path):
+            raise ValueError(f"{self.path!r} is not a file: check the path of the ledger")
+        with closing(Ledger(self.path, self.name, write=False)) as ledger:
+            known = past(ledger)
+            if known is None:
+                raise ValueError(f"loop {self.name!r} of {ledger.path!r} was never declared")
+            yield ledger, known if self.policy is None else self._instead(ledger, known)
+
+    def _instead(self, ledger: Ledger, known: Past) -> Past:
+        """What the loop would be with the other policy."""
+        if ledger.base:
+            raise ValueError(
+                "the beginning of this ledger is gone (keep= or erase): another policy cannot be "
+                "taught all of it; replay a file written with log.write"
+            )
+        changed = replace(known.declaration, policy=self.policy, half_life=self.half_life)
+        return known._replace(declaration=changed, versions=versions(changed, ledger.declared()))
+
+
+def is_ledger(source: Any) -> bool:
+    return isinstance(source, (str, os.PathLike)) and (
+        is_url(source) or str(source).endswith(ENDINGS)
+    )
 
 
 class LedgerSource(Source):
     """The lessons of a loop; others may go on writing to its ledger."""
 
     def __init__(self, path: str | os.PathLike[str], name: str) -> None:
-        self.path, self.name = os.fspath(path), name
-        with self._opened() as (_, known):
+        self.where = Where(os.fspath(path), name)
+        with self.where.opened() as (_, known):
             features = [*known.versions.values()][-1].features
         super().__init__(self._rows, {"features": features, "reward": known.declaration.reward})
 
-    @contextmanager
-    def _opened(self) -> Iterator[tuple[Ledger, Past]]:
-        if not os.path.isfile(self.path):
-            raise ValueError(f"{self.path!r} is not a file: check the path of the ledger")
-        with closing(Ledger(self.path, self.name, write=False)) as ledger:
-            known = past(ledger)
-            if known is None:
-                raise ValueError(f"loop {self.name!r} of {self.path!r} was never declared")
-            yield ledger, known
-
     def _rows(self) -> Iterator[Batch]:
-        with self._opened() as (ledger, known):
+        with self.where.opened() as (ledger, known):
             start = origin(ledger)
             state, changes = unfold(ledger, known, start)
             lessons = (change for change in changes if isinstance(change, Lesson))
@@ -54,21 +86,21 @@ class LedgerSource(Source):
             while words := list(islice(rest, ROWS)):
                 yield _batch([{SKIP: word} for word in words])
 
-    def replay(self, policy: RowPolicy | type[RowPolicy] | None, half_life: Any) -> Learner:
+    def replay(
+        self,
+        policy: RowPolicy | type[RowPolicy] | None,
+        half_life: Any,
+        scheduler: str | None,
+        workers: int | None,
+    ) -> Learner:
         """The loop's learner, or that of another policy, taught exactly as the loop teaches."""
-        with self._opened() as (ledger, known):
-            start = origin(ledger)
-            if policy is not None:
-                if start is not None:
-                    raise ValueError(
-                        "the beginning of this ledger is gone (keep= or erase): another policy "
-                        "cannot be taught all of it; replay a file written with log.write"
-                    )
-                declaration = replace(known.declaration, policy=policy, half_life=half_life)
-                known = known._replace(
-                    declaration=declaration, versions=versions(declaration, ledger.declared())
-                )
-            return replay(ledger, known, start).learner
+        where = self.where._replace(policy=policy, half_life=half_life)
+        if scheduler is not None:
+            from driftbandit.evidence.spread import spread
+
+            return spread(where, scheduler, workers)
+        with where.opened() as (ledger, known):
+            return replay(ledger, known, origin(ledger)).learner
 
 
 def _batch(rows: list[dict[str, Any]]) -> Batch:
@@ -78,7 +110,7 @@ def _batch(rows: list[dict[str, Any]]) -> Batch:
 def _untaught(book: Book, start: Event | None) -> Iterator[str]:
     """Why decisions taught nothing, once for each: who evaluates the others must know of them."""
     before: dict[str, int] = start.read()["mark"][-1] if start else {}
-    yield from repeat(UNTAUGHT["open"], len(book.open))
+    yield from repeat(UNTAUGHT["open"], sum(len(each.values) for each in book.open.values()))
     for word, count in (("cancelled", "cancel cancelled"), ("missing", "missing")):
         if word != "missing" or book.missing is None or book.wait == 0.0:
             yield from repeat(UNTAUGHT[word], book.counts[count] - before.get(count, 0))
@@ -92,7 +124,7 @@ def _row(event: Any, lesson: Lesson) -> dict[str, Any]:
     if data["choice"] is None:
         return {SKIP: "there was no arm"}
     if isinstance(data["choice"], list):
-        return {SKIP: "a slate: only decisions for one arm can be evaluated"}
+        return {SKIP: SLATE}
     return {
         "context": data["context"],
         "arms": data["arms"],

@@ -82,7 +82,7 @@ class Log:
         | `limit` | share of bad rows beyond which a log is refused |
         | `least` | smallest probability that any arm had, where only that of the played one is logged |
         """  # noqa: E501
-        ledger = isinstance(source, (str, os.PathLike)) and str(source).endswith(ledgers.ENDINGS)
+        ledger = ledgers.is_ledger(source)
         if ledger and columns:
             raise ValueError("a ledger's columns are known: leave columns out")
         limit = validate.nonnegative("limit", limit, "share of bad rows")
@@ -175,11 +175,20 @@ class Log:
         """What learners of this log are made for."""
         return self.features.problem(self.reward)
 
-    def replay(self, policy: Any = None, *, half_life: Any = None) -> Any:
-        """A learner that is taught all of the log, in its order: see `evidence.replay`."""
+    def replay(
+        self,
+        policy: Any = None,
+        *,
+        half_life: Any = None,
+        scheduler: str | None = None,
+        workers: int | None = None,
+    ) -> Any:
+        """A learner that is taught all of the log, in its order: see `evidence.replay`. A keyed
+        loop's ledger may be replayed by a Dask cluster: the address of its `scheduler`, or "local"
+        for one here with so many `workers`."""
         from driftbandit.evidence import replay
 
-        return replay.replayed(self, policy, half_life)
+        return replay.replayed(self, policy, half_life, scheduler, workers)
 
     def rejection(self, policy: Any, *, rule: Any = None, seed: int = 0) -> Any:
         """An honest learning curve of a policy: see `evidence.replay`."""

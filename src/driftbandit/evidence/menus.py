@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.evidence.rows import Ints, Menu
+from driftbandit.evidence.rows import ARM, Ints, Menu
 
 KEPT = 10_000  # different menus in memory at once
-ARM = "arm"  # the column of arms of which only the name is known
 
 
 class MenuError(ValueError):

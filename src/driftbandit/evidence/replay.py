@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,6 +13,7 @@ from driftbandit.bandit import Bandit
 from driftbandit.evidence.ledgers import LedgerSource
 from driftbandit.evidence.pupil import Pupil
 from driftbandit.evidence.rows import Floats
+from driftbandit.loop.keyed import Keyed
 from driftbandit.loop.rules import Rule, uniform
 from driftbandit.policies.auto import AutoDOMD
 from driftbandit.policies.rows import RowPolicy
@@ -25,6 +28,7 @@ class Replay(NamedTuple):
     bandit: Bandit
     rows: int
     digest: str | None
+    keys: Mapping[str, Bandit] = MappingProxyType({})  # learners of a keyed loop
 
 
 class Rejection(NamedTuple):
@@ -45,12 +49,23 @@ class Rejection(NamedTuple):
         return np.asarray(np.cumsum(self.reward) / np.arange(1, len(self.reward) + 1))
 
 
-def replayed(log: Log, policy: Any, half_life: Any) -> Replay:
+def replayed(
+    log: Log, policy: Any, half_life: Any, scheduler: str | None, workers: int | None
+) -> Replay:
     """Teach all of a log. A ledger is replayed as its loop taught it: without a `policy` the
     learner is the loop's own, bit for bit."""
+    if workers is not None and scheduler is None:
+        raise ValueError("workers are those of a cluster: pass scheduler='local', too")
+    if isinstance(log.source, LedgerSource) and policy is None and half_life is not None:
+        raise ValueError("the loop's own half-life is replayed: for another one pass policy=, too")
     if isinstance(log.source, LedgerSource) and (policy is None or _is_row(policy)):
-        learner = log.source.replay(policy, half_life)
-        return Replay(learner.bandit, learner.bandit.rounds, learner.digest)
+        learner = log.source.replay(policy, half_life, scheduler, workers)
+        keys = learner.bandits if isinstance(learner, Keyed) else {}
+        return Replay(learner.bandit, learner.bandit.rounds, learner.digest, keys)
+    if scheduler is not None:
+        raise ValueError(
+            "only the ledger of a loop with key= can be spread over workers: leave scheduler out"
+        )
     pupil = Pupil(AutoDOMD if policy is None else policy, log.problem, half_life=half_life)
     for lessons in log.lessons():
         pupil.teach(lessons)
@@ -66,6 +81,11 @@ def _is_row(policy: Any) -> bool:
 def rejection(log: Log, policy: Any, rule: Rule | None, seed: int) -> Rejection:
     """Rejection replay: a row is accepted with probability pi(A)/h(A) over the largest that ratio
     can be, and only then teaches (after Li, Chu, Langford and Wang 2011, for any logged h)."""
+    if policy is None:
+        raise ValueError(
+            "rejection replay asks a policy what it would have done: name one, such as "
+            "policy=AutoDOMD, or --policy AutoDOMD"
+        )
     least = log.least or _least(log)
     seed = validate.count("seed", seed, "of what is accepted", least=0)
     pupil, kept = Pupil(policy, log.problem, rule=rule, seed=seed), _Kept(least, seed)

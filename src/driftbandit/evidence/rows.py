@@ -24,6 +24,9 @@ NAMES = (
 SKIP, BAD = "skip", "bad"  # columns in which a reader says why it takes no row, or cannot
 
 
+ARM = "arm"  # the column that holds an arm's name, where arms have none of that name
+
+
 class Menu:
     """Arms that were offered together: names, and the columns of each. Rows may share it."""
 
@@ -32,6 +35,12 @@ class Menu:
     def __init__(self, names: Sequence[str], columns: Sequence[Mapping[str, Any]]) -> None:
         self.names, self.columns = tuple(names), tuple(columns)
         self.places = {name: k for k, name in enumerate(self.names)}
+
+    def described(self) -> list[Mapping[str, Any]]:
+        """The columns of each arm, and its name in the column `ARM`; a number is no name."""
+        numbered = all(name == str(k) for k, name in enumerate(self.names))
+        named = zip(self.names, self.columns)
+        return [dict(each) if numbered else {ARM: name} | dict(each) for name, each in named]
 
     def __len__(self) -> int:
         return len(self.names)

@@ -8,12 +8,14 @@ from typing import Any
 
 from driftbandit import validate
 from driftbandit.evidence.rows import BAD, NAMES, SKIP, Batch
-from driftbandit.features.values import nearest
+from driftbandit.features.values import missing, nearest
 
 ROWS = 4096  # in a batch
 # What `Loop.export` calls its columns.
 EXPORTED = {"action": "arm", "time": "at"}
+FATE = ("arm", "names", "status", "position")  # by which an export is told, and rows are skipped
 UNTAUGHT = {"open": "open", "cancelled": "cancelled", "missing": "no reward came"}
+SLATE = "a slate: only decisions for one arm can be evaluated"
 
 Columns = Mapping[str, str | Sequence[str]]
 
@@ -64,11 +66,21 @@ def mapped(
     wanted = mapping(given, found)
     for batch in raw:
         out: Batch = {name: _column(batch, wanted[name], text) for name in wanted}
-        if {"names", "status"} <= set(found):
-            out[SKIP] = [UNTAUGHT.get(each) for each in batch["status"]]
+        if exported(found):
+            out[SKIP] = [_skipped(*each) for each in zip(batch["status"], batch["position"])]
         if BAD in batch:
             out[BAD] = batch[BAD]
         yield out
+
+
+def exported(found: Sequence[str]) -> bool:
+    """Whether columns are those of `Loop.export`."""
+    return set(FATE) <= set(found)
+
+
+def _skipped(status: Any, position: Any) -> str | None:
+    """Why a row of an export teaches nothing here."""
+    return UNTAUGHT.get(status) or (None if missing(position) else SLATE)
 
 
 def mapping(given: Columns | None, found: Sequence[str]) -> dict[str, str | Sequence[str]]:
@@ -78,7 +90,7 @@ def mapping(given: Columns | None, found: Sequence[str]) -> dict[str, str | Sequ
             raise ValueError(f"a log has no column {name!r}: {nearest(name, NAMES)}")
     known = set(found)
     same = {name: name for name in NAMES if name in known}
-    if {"arm", "names", "status"} <= known:  # an exported loop
+    if exported(found):
         same |= {name: theirs for name, theirs in EXPORTED.items() if theirs in known}
     wanted = same | dict(given or {})
     for name, theirs in wanted.items():

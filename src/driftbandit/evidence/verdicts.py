@@ -106,10 +106,7 @@ def _doubts(name: str, worth: Worth) -> list[str]:
 
 def _rows(found: Evaluation) -> list[str]:
     counts = found.log.counts
-    out = [f"Bad rows were left out: {'; '.join(counts.reasons())}."] if counts.bad else []
-    if counts.skipped:
-        what = "; ".join(f"{n:,} x {why}" for why, n in counts.skipped.most_common())
-        out.append(f"Skipped: {what}.")
+    out = counts.sentences()
     biased = {UNTAUGHT["missing"]} | ({UNTAUGHT["open"]} if found.log.reward.wait == 0.0 else set())
     if biased & set(counts.skipped):  # what is open in a window is only the end of the log
         out.append(

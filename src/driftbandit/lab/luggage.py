@@ -23,7 +23,11 @@ class Luggage:
     @staticmethod
     def of(cells: Iterable[Cell]) -> Luggage:
         """What these cells need."""
-        recipes = {recipe for cell in cells for recipe in (cell.environment, cell.policy)}
+        return Luggage.of_recipes(r for cell in cells for r in (cell.environment, cell.policy))
+
+    @staticmethod
+    def of_recipes(recipes: Iterable[str]) -> Luggage:
+        """What these recipes need, given as JSON."""
         roots = {name: home for name, home in roots_of(*recipes).items() if home}
         modules = sorted(roots.keys() - {"__main__"})  # a worker runs the script anyway
         return Luggage(tuple(modules), tuple(sorted({roots[name] for name in modules})))

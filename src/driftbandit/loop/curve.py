@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from driftbandit.loop.estimates import Estimate
+from driftbandit.loop.estimates import Mean
 from driftbandit.loop.values import Line, Target, value
 from driftbandit.reward import Reward
 
@@ -21,7 +21,7 @@ class Window(NamedTuple):
     start: float
     end: float
     rows: int
-    values: Mapping[str, Estimate | None]
+    values: Mapping[str, Mean | None]
 
 
 def curve(lines: list[Line], targets: Mapping[str, Target], reward: Reward) -> tuple[Window, ...]:

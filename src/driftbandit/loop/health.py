@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from driftbandit.loop.changes import Change
 from driftbandit.loop.curve import Window
-from driftbandit.loop.estimates import Estimate
+from driftbandit.loop.estimates import Mean
 from driftbandit.loop.teacher import Lag
 
 
@@ -17,7 +17,7 @@ class Bin(NamedTuple):
     """Decisions whose expected rewards are neighbours: what was expected, and what came."""
 
     expected: float
-    observed: Estimate
+    observed: Mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +51,11 @@ class Health:
     lag: Lag
     memory: float | None
     state: str | None
-    bias: Estimate | None
+    bias: Mean | None
     calibration: tuple[Bin, ...]
-    values: Mapping[str, Estimate | None]
+    values: Mapping[str, Mean | None]
     curve: tuple[Window, ...]
-    metrics: Mapping[str, Mapping[str, Estimate | None]]
+    metrics: Mapping[str, Mapping[str, Mean | None]]
     changed: tuple[Change, ...]
 
     @property
@@ -102,7 +102,7 @@ class Health:
         return f"memory {self.memory:.0f} rewards{word}"
 
 
-def _told(found: Estimate | None) -> str:
+def _told(found: Mean | None) -> str:
     if found is None:
         return "unknown"
     return f"{found.mean:.3g} ({found.low:.3g} to {found.high:.3g})"

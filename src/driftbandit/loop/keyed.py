@@ -53,13 +53,24 @@ class Keyed(Learner):
     def teach(self, lesson: Lesson, x: Floats | None) -> None:
         with self.lock:
             if x is not None and lesson.key is not None:
-                own = self._own.get(lesson.key)
-                if own is None:
-                    own = Own(self.policy, born(self.policy, self.row), self.last)
-                    self._own[lesson.key] = own
-                self._learn(own.bandit, x, lesson, own.last)
-                own.last = lesson.at
+                self._teach_own(lesson.key, lesson, x)
             super().teach(lesson, x)
+
+    def _teach_own(self, key: str, lesson: Lesson, x: Floats) -> None:
+        own = self._own.get(key)
+        if own is None:
+            own = self._own[key] = self._begun(key)
+        self._learn(own.bandit, x, lesson, own.last)
+        own.last = lesson.at
+
+    def _begun(self, key: str) -> Own:
+        return Own(self.policy, born(self.policy, self.row), self.last)
+
+    @property
+    def bandits(self) -> dict[str, Bandit]:
+        """Learners by key."""
+        with self.lock:
+            return {key: own.bandit for key, own in self._own.items()}
 
     def view(self, at: float, key: str | None) -> View:
         own = self._own.get(str(key))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from driftbandit.loop.estimates import Estimate, estimate
+from driftbandit.loop.estimates import Mean, estimate
 from driftbandit.reward import Reward
 
 Line = dict[str, Any]  # of the log
@@ -34,7 +34,7 @@ def itself(line: Line) -> float | None:
     return None if line["role"] in ASIDE else 1.0
 
 
-def value(lines: list[Line], target: Target, reward: Reward) -> Estimate | None:
+def value(lines: list[Line], target: Target, reward: Reward) -> Mean | None:
     """Mean reward of a target, raw; None where the log cannot tell.
 
     A position of a slate counts with the weights of those before it: its reward may depend on them.

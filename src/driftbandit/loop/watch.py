@@ -14,7 +14,7 @@ from driftbandit.loop import clock
 from driftbandit.loop.changes import changes
 from driftbandit.loop.curve import curve
 from driftbandit.loop.desk import Desk
-from driftbandit.loop.estimates import Estimate, estimate
+from driftbandit.loop.estimates import Mean, estimate
 from driftbandit.loop.health import Bin, Health
 from driftbandit.loop.learner import Learner
 from driftbandit.loop.story import Story, story
@@ -93,7 +93,7 @@ def memory(learner: Learner, lines: list[Line], now: float) -> dict[str, Any]:
     return {"memory": float((discount**ages).sum()), "state": None}
 
 
-def calibration(lines: list[Line], reward: Reward) -> tuple[Estimate | None, tuple[Bin, ...]]:
+def calibration(lines: list[Line], reward: Reward) -> tuple[Mean | None, tuple[Bin, ...]]:
     """Observed less expected rewards in all, and both in bins of what was expected."""
     known = [line for line in lines if line["status"] == "taught" and line["mean"] is not None]
     expected = np.array([float(reward.outside(line["mean"])) for line in known])
@@ -106,7 +106,7 @@ def calibration(lines: list[Line], reward: Reward) -> tuple[Estimate | None, tup
     return estimate((observed - expected).tolist()), tuple(bins)
 
 
-def metrics(lines: list[Line]) -> dict[str, dict[str, Estimate | None]]:
+def metrics(lines: list[Line]) -> dict[str, dict[str, Mean | None]]:
     """Secondary metrics by arm."""
     found: dict[str, dict[str, list[float]]] = {}
     for line in lines:

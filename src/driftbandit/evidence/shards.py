@@ -1,0 +1,152 @@
+"""Shards of a keyed loop: what workers do with a stretch of its ledger. See `spread`.
+
+| task | | when |
+|---|---|---|
+| `encoded` | lessons of a shard as rows of numbers | at any time |
+| `populated` | the population goes on; what its new keys begin with | after the stretch before |
+| `taught` | the learners of a shard go on | after the stretch before, and the population |
+
+Each ends with a checkpoint, from which the next goes on, wherever that is.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandit.evidence.ledgers import Where
+from driftbandit.evidence.rows import Floats
+from driftbandit.loop.book import Lesson
+from driftbandit.loop.events import Event
+from driftbandit.loop.keyed import Keyed, Own, born
+from driftbandit.loop.learner import Learner
+from driftbandit.loop.replay import Past
+from driftbandit.loop.teacher import CHUNK, Teacher
+
+Checkpoint = tuple[dict[str, Any], bytes]  # what `Learner.state` gives and `load` takes
+Births = dict[str, tuple[Floats, float]]  # by key: the row it begins with, and when it was taught
+
+
+class Part(NamedTuple):
+    """Lessons of one shard in a stretch, and their rows (n, d): NaN where no arm was chosen."""
+
+    lessons: list[Lesson]
+    X: Floats
+
+    def pairs(self) -> Iterator[tuple[Lesson, Floats | None]]:
+        for lesson, x in zip(self.lessons, self.X):
+            yield lesson, None if np.isnan(x[0]) else x
+
+
+class Population(NamedTuple):
+    """The population after a stretch, keys that are not born yet, and births by shard."""
+
+    checkpoint: Checkpoint
+    waiting: frozenset[str]
+    births: list[Births]
+
+
+class Notes(Learner):
+    """Takes down what it is taught."""
+
+    taken: list[Floats]
+
+    def teach(self, lesson: Lesson, x: Floats | None) -> None:
+        features = self.version.features
+        if x is None:
+            x = np.full(features.size, np.nan)
+        self.taken.append(x if x.size == features.size else features.pad(x))
+
+
+class Parents(Keyed):
+    """The population alone, and what keys begin with that wait for their first lesson."""
+
+    waiting: set[str]
+    births: Births
+
+    def _teach_own(self, key: str, lesson: Lesson, x: Floats) -> None:
+        if key in self.waiting:
+            self.waiting.remove(key)
+            self.births[key] = born(self.policy, self.row), self.last
+
+
+class Children(Keyed):
+    """The learners of some keys, without the population."""
+
+    births: Births
+
+    def teach(self, lesson: Lesson, x: Floats | None) -> None:
+        if x is not None and lesson.key is not None:
+            self._teach_own(lesson.key, lesson, x)
+
+    def _begun(self, key: str) -> Own:
+        row, last = self.births[key]
+        return Own(self.policy, row.copy(), last)
+
+
+def shard_of(key: str | None, shards: int) -> int:
+    return zlib.crc32(str(key).encode()) % shards
+
+
+def encoded(where: Where, lessons: list[Lesson], version: str) -> Part:
+    """The rows of lessons, as long as this version of the features has them."""
+    with where.opened() as (ledger, known):
+        notes = Notes(known.declaration, known.versions[version])
+        notes.taken = []
+        teacher = Teacher(notes, ledger, dict(known.versions))
+        for k in range(0, len(lessons), CHUNK):
+            teacher.teach(lessons[k : k + CHUNK])
+    return Part(lessons, np.array(notes.taken))
+
+
+def populated(
+    where: Where,
+    before: Population,
+    parts: list[Part],
+    order: Sequence[int],
+    new: frozenset[str],
+    growth: Event | None,
+) -> Population:
+    """Teach the population a stretch: `order` says which part each lesson is in."""
+    with where.opened() as (_, known):
+        parents = _loaded(Parents, known, before.checkpoint)
+    parents.waiting, parents.births = set(before.waiting | new), {}
+    each = [part.pairs() for part in parts]
+    for shard in order:
+        parents.teach(*next(each[shard]))
+    if growth is not None:
+        parents.grow(growth)
+    births: list[Births] = [{} for _ in parts]
+    for key, birth in parents.births.items():
+        births[shard_of(key, len(parts))][key] = birth
+    return Population(parents.state(), frozenset(parents.waiting), births)
+
+
+def births_of(population: Population, shard: int) -> Births:
+    """A task of its own, so that no shard is sent the births of others."""
+    return population.births[shard]
+
+
+def taught(
+    where: Where, before: Checkpoint, part: Part, births: Births, growth: Event | None
+) -> Checkpoint:
+    """Teach the learners of a shard a stretch."""
+    with where.opened() as (_, known):
+        children = _loaded(Children, known, before)
+    children.births = births
+    for lesson, x in part.pairs():
+        children.teach(lesson, x)
+    if growth is not None:
+        children.grow(growth)
+    return children.state()
+
+
+def _loaded(kind: Any, known: Past, checkpoint: Checkpoint) -> Any:
+    about, state = checkpoint
+    version = known.versions[about["version"]]
+    learner = kind(known.declaration, version)
+    learner.load(about, state, version)
+    return learner

@@ -1,0 +1,176 @@
+"""Past one machine: the ledger of a keyed loop, replayed by a Dask cluster.
+
+All lessons teach the population, one after the other. The learner of a key begins with the
+population of its first lesson, and from there on needs only lessons of its own. So the ledger is
+cut into stretches and the keys into shards; `shards` has the tasks. Every learner is taught the
+same lessons in the same order as by one process: all shards together are equal to it, bit for bit.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from driftbandit import validate
+from driftbandit.evidence import shards
+from driftbandit.evidence.ledgers import Where
+from driftbandit.evidence.rows import Floats
+from driftbandit.evidence.shards import Checkpoint, Population, shard_of
+from driftbandit.loop.book import Lesson
+from driftbandit.loop.events import Event
+from driftbandit.loop.keyed import Keyed
+from driftbandit.loop.learner import digest, fingerprint
+from driftbandit.loop.replay import Past, origin, unfold
+from driftbandit.loop.tickets import Change
+from driftbandit.recipe import Recipe
+
+log = logging.getLogger("driftbandit.evidence")
+
+STRETCH = 20_000  # lessons
+AHEAD = 3  # stretches that are under way at once
+
+
+def spread(where: Where, scheduler: str, workers: int | None) -> Keyed:
+    """The learner of a keyed loop, taught by the workers of a cluster ("local": one here)."""
+    count = None if workers is None else validate.count("workers", workers, "processes")
+    with where.opened() as (ledger, known):
+        if known.declaration.key is None:
+            raise ValueError(
+                "one learner learns one lesson after the other: only a loop with key= can be "
+                "spread over workers; leave scheduler out"
+            )
+        known.declaration.taught.warm()  # workers would race to compile
+        state, changes = unfold(ledger, known, origin(ledger))
+        assert isinstance(state.learner, Keyed)
+        with _client(scheduler, count, known) as (client, luggage):
+            work = _Work(client, where._replace(luggage=luggage), state.learner, count)
+            for lessons, growth in _stretches(changes):
+                work.submit(lessons, growth)
+            return work.whole(known)
+
+
+@contextmanager
+def _client(scheduler: str, workers: int | None, known: Past) -> Iterator[tuple[Any, Any]]:
+    """A cluster, and what its workers must import."""
+    try:
+        from distributed import default_client
+    except ImportError:
+        raise ImportError("a cluster needs Dask: pip install 'driftbandit[dask]'") from None
+    from driftbandit.lab.luggage import Luggage
+    from driftbandit.lab.workers import pool_of
+
+    luggage = Luggage.of_recipes([json.dumps(known.declaration.to_dict())])
+    with pool_of(workers or os.cpu_count() or 1, scheduler, luggage):
+        yield default_client(), luggage
+
+
+def _stretches(changes: Iterable[Change]) -> Iterator[tuple[list[Lesson], Event | None]]:
+    """Lessons, and the growth of features that ends a stretch."""
+    lessons: list[Lesson] = []
+    for change in changes:
+        growth = change if isinstance(change, Event) else None
+        if growth is not None and growth.kind != "grow":
+            raise ValueError(f"a cluster cannot replay {growth.kind!r}: leave scheduler out")
+        if isinstance(change, Lesson):
+            lessons.append(change)
+        if growth is not None or len(lessons) == STRETCH:
+            yield lessons, growth
+            lessons = []
+    if lessons:
+        yield lessons, None
+
+
+class _Work:
+    """Tasks under way: futures of the population, and of the learners of each shard."""
+
+    def __init__(self, client: Any, where: Where, start: Keyed, count: int | None) -> None:
+        self.client, self.where = client, where
+        self.count = count or max(1, len(client.scheduler_info()["workers"]))
+        self.version, self.seen = start.version.features.version, set(start.bandits)
+        whole = start.state()
+        keys = whole[0]["keys"]
+        self.population: Any = Population(_taken(whole, []), frozenset(), [])
+        self.own: list[Any] = [
+            _taken(whole, [k for k, key in enumerate(keys) if shard_of(key, self.count) == shard])
+            for shard in range(self.count)
+        ]
+        self._waves: deque[list[Any]] = deque()
+
+    def submit(self, lessons: list[Lesson], growth: Event | None) -> None:
+        """One stretch."""
+        run = partial(self.client.submit, pure=False)
+        order = [shard_of(each.key, self.count) for each in lessons]
+        parts = [run(shards.encoded, self.where, m, self.version) for m in self._dealt(lessons)]
+        new = frozenset(each.key for each in lessons if each.key is not None) - self.seen
+        self.seen |= new
+        args = self.where, self.population, parts, np.array(order, dtype=np.uint16), new, growth
+        self.population = run(shards.populated, *args)
+        births = [run(shards.births_of, self.population, k) for k in range(self.count)]
+        each = zip(self.own, parts, births)
+        self.own = [run(shards.taught, self.where, *those, growth) for those in each]
+        if growth is not None:
+            self.version = Recipe.from_dict(growth.read()["features"]).version
+        self._keep_pace()
+
+    def _dealt(self, lessons: list[Lesson]) -> list[list[Lesson]]:
+        """The lessons of each shard."""
+        out: list[list[Lesson]] = [[] for _ in self.own]
+        for lesson in lessons:
+            out[shard_of(lesson.key, self.count)].append(lesson)
+        return out
+
+    def _keep_pace(self) -> None:
+        """Memory holds a few stretches, not the whole ledger."""
+        from distributed import wait
+
+        self._waves.append(self.own)
+        if len(self._waves) > AHEAD:
+            first = self._waves.popleft()
+            wait(first)
+            for future in first:
+                if future.status == "error":
+                    future.result()
+
+    def whole(self, known: Past) -> Keyed:
+        """All learners together."""
+        population, *own = self.client.gather([self.population, *self.own])
+        about, state = _joined(population.checkpoint, own)
+        if about["fingerprint"] != fingerprint():
+            log.info("the learner was taught elsewhere (%s)", about["fingerprint"])
+        version = known.versions[about["version"]]
+        learner = Keyed(known.declaration, version)
+        learner.load(about, state, version)
+        return learner
+
+
+def _taken(whole: Checkpoint, chosen: Sequence[int]) -> Checkpoint:
+    """The checkpoint with some of its keys, in this order."""
+    about, head, rows = *whole[:1], *_parts(whole)
+    keys, lasts = ([about[name][k] for k in chosen] for name in ("keys", "lasts"))
+    more = rows[list(chosen)].tobytes()
+    return about | {"keys": keys, "lasts": lasts, "own": digest(more)}, head + more
+
+
+def _parts(whole: Checkpoint) -> tuple[bytes, Floats]:
+    """The population's bytes, and the rows of all keys."""
+    about, state = whole
+    size = len(state) // (1 + len(about["keys"]))
+    rows = np.frombuffer(state[size:], dtype="<f8")
+    return state[:size], rows.reshape(len(about["keys"]), size // 8)
+
+
+def _joined(population: Checkpoint, own: Sequence[Checkpoint]) -> Checkpoint:
+    """The population with the keys of all shards, in order."""
+    about, head = population[0], _parts(population)[0]
+    keys, lasts = ([k for each, _ in own for k in each[name]] for name in ("keys", "lasts"))
+    rows = b"".join(_parts(each)[1].tobytes() for each in own)
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    return _taken((about | {"keys": keys, "lasts": lasts}, head + rows), order)
