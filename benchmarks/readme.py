@@ -42,8 +42,13 @@ PAGES = ("docs/tutorial.md", "docs/cli.md", "docs/from-vw.md", "docs/from-bayesi
 PAGES += ("docs/from-personalizer.md",)
 PAGES += ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
 PAGES += ("docs/leaderboard.md", "docs/theory.md", "docs/bob.md", "docs/streams.md")
-PAGES += ("docs/rewards.md", "docs/loop.md", "docs/deployment.md", "docs/evidence.md")
-PAGES += ("docs/speed.md",)
+PAGES += (
+    "docs/rewards.md",
+    "docs/loop.md",
+    "docs/deployment.md",
+    "docs/evidence.md",
+    "docs/speed.md",
+)
 PAGES += tuple(f"docs/gallery/{page.name}" for page in sorted(examples.FIGURES.glob("*.md")))
 
 

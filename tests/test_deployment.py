@@ -74,7 +74,7 @@ def test_backups_are_refused_in_words(tmp_path):
     copy = tmp_path / "copy.db"
     for source, target, words in (
         ("postgresql://shop@db/shop", copy, "pg_dump"),
-        (tmp_path / "none.db", copy, "is no file"),
+        (tmp_path / "none.db", copy, "is not a file"),
         (tmp_path / "shop.db", tmp_path / "other.db", "exists"),
         (tmp_path / "shop.db", tmp_path / "nowhere" / "copy.db", "cannot be"),
     ):

@@ -22,7 +22,7 @@ def backup(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> in
     if target.exists():
         raise ValueError(f"{str(target)!r} exists: name another file, or move it away first")
     if not Path(source).is_file():
-        raise ValueError(f"{str(source)!r} is no file: check the name")
+        raise ValueError(f"{str(source)!r} is not a file: check the name")
     connect(source, write=False).close()  # refuses what holds no loops
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
