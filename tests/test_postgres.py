@@ -112,7 +112,7 @@ def test_a_service_survives_a_restart_of_its_database(postgres):
         assert ask(port, "POST", "/v1/loops/news/decisions", asked)[1] == before
 
 
-def test_another_service_goes_on_when_one_is_killed(url, tmp_path):
+def test_two_services_decide_and_one_goes_on_alone(url, tmp_path):
     keys = Keys(url)
     key = keys.create("web", ["admin"])
     keys.close()
@@ -121,17 +121,20 @@ def test_another_service_goes_on_when_one_is_killed(url, tmp_path):
         Client(f"http://127.0.0.1:{each.port}", "news", key=key, timeout=15) for each in (one, two)
     ]
     clients[0].declare(**NEWS)
-    made = [clients[0].decide({"age": 20 + k}, TOPICS) for k in range(20)]
-    assert ask(two.port, "GET", "/readyz")[0] in (200, 503)
-    time.sleep(1.2)  # it has seen the loop by now, and that it is taken
-    status, problem, _ = ask(two.port, "GET", "/v1/loops/news/health", key=key)
-    assert (status, "open already" in problem["detail"]) == (503, True)
+    made = [clients[k % 2].decide({"age": 20 + k}, TOPICS) for k in range(20)]
+    assert all(made[0] == each.decide({"age": 20}, TOPICS, id=made[0].id) for each in clients)
+    until_ready(two.port)
+    status, problem, _ = ask(two.port, "PUT", "/v1/loops/news", NEWS | {"floor": 0.2}, key=key)
+    assert (status, problem["difference"][0]["declared"]) == (409, 0.1)
+    assert clients[1].reward(made[0].id, 1) == "counted"
+    assert [client.health()["report"]["teaches"] for client in clients] == [True, False]
     one.stop(signal.SIGKILL)
     killed = time.monotonic()
-    again = clients[1].decide({"age": 20}, TOPICS, id=made[0].id)
-    assert time.monotonic() - killed < 10
-    assert again == made[0]
+    assert clients[1].decide({"age": 21}, TOPICS, id=made[1].id) == made[1]
     assert clients[1].reward(made[19].id, 1) == "counted"
+    assert time.monotonic() - killed < 1
+    while not clients[1].health()["report"]["teaches"]:
+        assert time.monotonic() - killed < 10
     assert clients[1].health()["counts"]["decide"] == 20
     two.stop(signal.SIGTERM)
     for client in clients:

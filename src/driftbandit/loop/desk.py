@@ -14,10 +14,12 @@ from driftbandit.loop.clerk import Clerk
 from driftbandit.loop.declaration import Settings
 from driftbandit.loop.erasure import erase
 from driftbandit.loop.events import Event, slate_size, write
+from driftbandit.loop.following import Following
 from driftbandit.loop.ledger import Ledger
-from driftbandit.loop.replay import Past, checkpoint, known_lessons, latest
+from driftbandit.loop.replay import Past, checkpoint, known_lessons, latest, past
 from driftbandit.loop.teacher import Teacher
 from driftbandit.loop.tickets import Mark, Ticket
+from driftbandit.recipe import Recipe
 from driftbandit.validate import show
 
 log = logging.getLogger("driftbandit.loop")
@@ -28,19 +30,28 @@ TEACHING = ("background", "caller")
 class Desk:
     """Everything that runs while a loop is open."""
 
-    def __init__(self, ledger: Ledger, past: Past, teaching: str) -> None:
+    def __init__(self, ledger: Ledger, found: Past, teaching: str) -> None:
         if teaching not in TEACHING:
             raise ValueError(f"teaching must be one of {TEACHING}, got {show(teaching)}")
-        self.ledger, self.past, self._caller = ledger, past, teaching == "caller"
-        book, self.learner = latest(ledger, past)
-        kind = Teacher if self._caller else Background
-        self.teacher = kind(self.learner, ledger, past.versions, self._store)
-        now = time.time if past.declaration.clock == "wall" else None
+        self.ledger, self.declaration = ledger, found.declaration
+        self._caller = teaching == "caller"
+        book, self.learner = latest(ledger, found)
+        shared = Background if ledger.lock.alone else Following
+        kind = Teacher if self._caller else shared
+        self.teacher = kind(self.learner, ledger, found.versions, self._store)
+        self.chosen = next(reversed(found.settings.items()))  # how to decide, and who says so
+        now = time.time if found.declaration.clock == "wall" else None
         self._stored = known_lessons(ledger)  # by the newest checkpoint
         replayed = self.learner.lessons - self._stored
-        self.clerk = Clerk(ledger, book, self.teacher.hand, now, not self._caller, replayed)
+        auto = not self._caller
+        self.clerk = Clerk(ledger, book, self.teacher.hand, now, auto, replayed, self._hear)
         self._open = True
         log.info("loop %r is open after %d events", ledger.name, book.seq)
+
+    def check(self) -> None:
+        """Raise if nothing can be stored or taught any more."""
+        self.clerk.check()
+        self.teacher.check()
 
     def submit(self, ticket: Ticket) -> Ticket:
         """Store an event."""
@@ -65,29 +76,33 @@ class Desk:
             self.submit(Ticket("advance"))
         return self.teacher.settle(timeout)
 
-    def set(self, chosen: Settings) -> tuple[int, Settings]:
-        """Decide this way from now on; says which event says so."""
-        seq, before = next(reversed(self.past.settings.items()))
+    def set(self, chosen: Settings) -> None:
+        """Decide this way from now on."""
         if chosen.mode == "apprentice" and not chosen.rule.share:
             log.warning(
                 "an apprentice without a floor explores nothing: no other policy can be evaluated "
                 "from its log; pass floor=0.02"
             )
-        if chosen != before:
+        if chosen != self.chosen[1]:
             event = self.submit(Ticket("set", data=write(chosen.to_dict()))).event
             assert event is not None
-            seq = event.seq
-            log.info("loop %r decides by %s from event %d on", self.ledger.name, chosen, seq)
-            self.past.settings[seq] = chosen
-        return seq, chosen
+            self._hear(event)
+
+    def _hear(self, event: Event) -> None:
+        """Somebody has set how to decide, here or elsewhere."""
+        if event.kind == "set" and event.seq > self.chosen[0]:
+            self.chosen = event.seq, Recipe.from_dict(event.read())
+            told = self.ledger.name, self.chosen[1], event.seq
+            log.info("loop %r decides by %s from event %d on", *told)
 
     @property
     def now(self) -> Past:
-        """What the loop is now."""
+        """What the loop is now, as the log says."""
         self.clerk.check()
-        return self.past._replace(
-            settings=dict(self.past.settings), versions=dict(self.teacher.versions)
-        )
+        self.ledger.refresh()
+        found = past(self.ledger)
+        assert found is not None
+        return found
 
     def remember(self, ticket: Ticket, made: Choice) -> None:
         """Keep the row of a decision that was just stored: its lesson may come soon."""
@@ -99,7 +114,14 @@ class Desk:
                 row = ticket.event.seq, None if alone else j
                 self.teacher.remember(row, made.X[j, choice].copy())
 
+    def _check_place(self) -> None:
+        if not self.ledger.lock.teaches:
+            raise ValueError(
+                f"loop {self.ledger.name!r} is taught by another one: ask that one, or close it"
+            )
+
     def grow(self, features: Any) -> None:
+        self._check_place()
         data = write({"features": features.to_dict()})
         self.submit(Ticket("grow", data=data))
         self.teacher.settle()
@@ -107,11 +129,12 @@ class Desk:
 
     def erase(self, key: str, relearn: bool) -> int:
         """Runs between two groups of events, so that nothing comes in between."""
+        self._check_place()
         counts: list[int] = []
-        past = self.now
+        now = self.now
 
         def work() -> None:
-            counts.append(erase(self.clerk, self.teacher, past, key, relearn))
+            counts.append(erase(self.clerk, self.teacher, now, key, relearn))
 
         self.clerk.submit(Ticket("", work=work))
         log.info("loop %r has erased %d events", self.ledger.name, counts[0])
@@ -130,17 +153,19 @@ class Desk:
             return
         self._open = False
         self.clerk.close()
-        self.teacher.close()
         try:
-            if not self.clerk.error:
+            if not self.clerk.error and self.ledger.lock.teaches:
                 self._leave()
         finally:
+            self.teacher.close()
             self.ledger.close()
             log.info("loop %r is closed after %d events", self.ledger.name, self.clerk.book.seq)
 
     def _leave(self) -> None:
-        self.teacher.check()
-        if self.learner.lessons > self._stored:
-            data, state = checkpoint(self.learner, self.clerk.mark())
-            seq, at = self.clerk.book.seq + 1, max(self.clerk.clock, 0.0)
-            self.ledger.append([Event(seq, "checkpoint", at, data=data)], [(seq, state)])
+        self.teacher.settle()
+        with self.clerk.turn():
+            self.teacher.settle()  # what others have stored meanwhile
+            if self.learner.lessons > self._stored:
+                data, state = checkpoint(self.learner, self.clerk.mark())
+                seq, at = self.clerk.book.seq + 1, max(self.clerk.clock, 0.0)
+                self.ledger.append([Event(seq, "checkpoint", at, data=data)], [(seq, state)])

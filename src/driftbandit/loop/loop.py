@@ -72,7 +72,7 @@ class Loop:
     ) -> None:
         given = {k: v for k, v in locals().items() if k not in ("self", "path", "name", "teaching")}
         check_new(path, given)
-        self._ledger = Ledger(path, check_name(name))
+        self._ledger = Ledger(path, check_name(name), alone=teaching == "caller")
         try:
             past = declared(self._ledger, given)
             chosen = settings(next(reversed(past.settings.values())), given)
@@ -81,7 +81,7 @@ class Loop:
             self._ledger.close()
             raise
         try:
-            self._settings = self._desk.set(chosen)
+            self._desk.set(chosen)
         except BaseException:
             self.close()
             raise
@@ -96,7 +96,7 @@ class Loop:
     ) -> None:
         """Change how decisions are made, from now on."""
         given = {"floor": floor, "rule": rule, "mode": mode, "holdout": holdout}
-        self._settings = self._desk.set(settings(self._settings[1], given))
+        self._desk.set(settings(self.settings, given))
 
     @overload
     def decide(
@@ -161,7 +161,7 @@ class Loop:
         if key is None and self.declaration.key is not None:
             raise ValueError(f"each {self.declaration.key} has a learner of its own: pass key=")
         self._desk.catch_up()
-        when, (seq, chosen) = moment(at, self._desk.clerk.clock), self._settings
+        when, (seq, chosen) = moment(at, self._desk.clerk.clock), self._desk.chosen
         made = choose(self._desk.learner, chosen, asked, who, when)
         ticket = Ticket("decide", None if at is None else when, own, who.key, fresh=id is None)
         ticket.data = answers.logged(asked, made, seq)
@@ -287,10 +287,14 @@ class Loop:
         terms have moved since then by more than they are uncertain."""
         return health(self._desk, None if since is None else moment(since, 0.0))
 
+    def check(self) -> None:
+        """Raise if the loop has stopped: nothing can be stored or taught any more."""
+        self._desk.check()
+
     @property
     def declaration(self) -> Declaration:
         """What the loop was declared with."""
-        return self._desk.past.declaration
+        return self._desk.declaration
 
     @property
     def seed(self) -> int:
@@ -300,7 +304,7 @@ class Loop:
     @property
     def settings(self) -> Settings:
         """How decisions are made now."""
-        return self._settings[1]
+        return self._desk.chosen[1]
 
     @property
     def features(self) -> Features:
