@@ -64,11 +64,11 @@ class Server:
             base.execute(f"CREATE DATABASE {name}")
         return self._address(name)
 
-    def stop(self):
-        self.process.send_signal(signal.SIGINT)  # a fast stop; it was started by us
+    def stop(self, how=signal.SIGINT):
+        self.process.send_signal(how)  # a fast stop; it was started by us
         self.process.wait(timeout=30)
         self.log.close()
 
     def remove(self):
-        self.stop()
+        self.stop(signal.SIGQUIT)  # nothing need be kept
         shutil.rmtree(self.folder, ignore_errors=True)

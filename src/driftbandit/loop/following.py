@@ -62,12 +62,17 @@ class Following(Background):
     def _let_go(self) -> bool:
         """Lessons that the learner knows wait no longer; False if there are more to come."""
         with self._news:
-            while self._waiting and self._known < self.learner.lessons:
-                _, change = self._waiting.popleft()
-                self._known += not isinstance(change, Mark)
+            while self._waiting and (self._is_mark or self._known < self.learner.lessons):
+                self._known += not self._is_mark
                 self._taught += 1
+                self._waiting.popleft()
             self._news.notify_all()
         return self._known == self.learner.lessons
+
+    @property
+    def _is_mark(self) -> bool:
+        """Whether a checkpoint is next: they are made where the loop is taught."""
+        return isinstance(self._waiting[0][1], Mark)
 
     def _publish(self) -> None:
         """Leave a snapshot, if there is something new and somebody follows."""

@@ -140,6 +140,8 @@ def _without_password(url: str) -> str:
 def _remedy(error: Exception) -> str:
     if isinstance(error, psycopg.errors.DiskFull):
         return "make room on the disk and open the loop again"
+    if isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout):
+        return "this process stood still while others waited: open the loop again"
     if isinstance(error, psycopg.OperationalError):
         return "the database must run and let us in: open the loop again once it does"
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
