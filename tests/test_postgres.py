@@ -1,5 +1,7 @@
 """Loops and services whose ledger is in PostgreSQL."""
 
+import time
+
 import psycopg
 import pytest
 
@@ -7,7 +9,6 @@ from driftbandit import DOMD, Category, Client, Features, Loop, Number, Reward
 from driftbandit.loop import database
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.ledger import Ledger, names
-from driftbandit.service.keys import Keys
 from serving import ARMS as TOPICS
 from serving import NEWS, ask, in_thread, until_ready
 
@@ -123,7 +124,9 @@ def test_two_services_decide(url):
         assert ask(two, "PATCH", "/v1/loops/news", {"floor": 0.2})[0] == 200
         health = [client.health() for client in clients]
         assert [each["report"]["teaches"] for each in health] == [True, False]
-        assert ask(one, "GET", "/v1/loops/news")[1]["settings"]["rule"]["share"] == 0.2
+        end = time.monotonic() + 10
+        while ask(one, "GET", "/v1/loops/news")[1]["settings"]["rule"]["share"] != 0.2:
+            assert time.monotonic() < end
         why = ask(one, "GET", f"/v1/loops/news/decisions/{made[1].id}/why")[1]
         assert why["logged"] == why["computed"]
         for client in clients:

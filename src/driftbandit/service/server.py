@@ -25,7 +25,7 @@ IDLE, STOP = 30, 10  # seconds: of a connection without requests; for requests u
 
 
 class Patient(HttpToolsProtocol):
-    """Closes connections that do not send the head of a request in time, or one that is too long."""
+    """Closes connections that do not send the head of a request in time, or a very long one."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
