@@ -100,8 +100,11 @@ def test_many_threads_of_two_deciders_make_one_log(url, monkeypatch):
             for n in range(25):
                 shared = loop.decide({"age": 20 + n}, ARMS, id=f"shared {n}")
                 answers.setdefault(n, set()).add((shared.arm, shared.probability))
-                own = loop.decide({"age": 20 + n}, ARMS)
-                loop.reward(own.id, (n + k) % 2)
+                own = loop.decide({"age": 20 + n}, ARMS, k=2 if n % 5 == 0 else None)
+                loop.reward(own.id, (n + k) % 2, position=1 if n % 5 == 0 else None)
+                loop.reward(f"shared {n + k}", n % 2)  # it may be there or not, open or closed
+                if n % 7 == k:
+                    loop.cancel(f"shared {n + k}")
 
         loops = (one, two, three)
         threads = [threading.Thread(target=work, args=(loops[k % 3], k)) for k in range(6)]
@@ -114,7 +117,7 @@ def test_many_threads_of_two_deciders_make_one_log(url, monkeypatch):
         in_step(*loops)
         assert len(teachers(*loops)) == 1
         assert one.counts == two.counts == three.counts
-        assert one.counts["decide"] == 25 + 150
+        assert one.counts["decide"] + one.counts.get("decide cancelled", 0) == 25 + 150
     events = check(url, 0.05, 0)
     assert sum(event.kind == "checkpoint" for event in events) >= 2
 
