@@ -16,10 +16,10 @@ from driftbandit.loop.erasure import erase
 from driftbandit.loop.events import Event, slate_size, write
 from driftbandit.loop.following import Following
 from driftbandit.loop.ledger import Ledger
-from driftbandit.loop.replay import Past, checkpoint, known_lessons, latest, past
+from driftbandit.loop.replay import Past, checkpoint, known_lessons, latest
+from driftbandit.loop.replay import past as read_past
 from driftbandit.loop.teacher import Teacher
 from driftbandit.loop.tickets import Mark, Ticket
-from driftbandit.recipe import Recipe
 from driftbandit.validate import show
 
 log = logging.getLogger("driftbandit.loop")
@@ -30,17 +30,16 @@ TEACHING = ("background", "caller")
 class Desk:
     """Everything that runs while a loop is open."""
 
-    def __init__(self, ledger: Ledger, found: Past, teaching: str) -> None:
+    def __init__(self, ledger: Ledger, past: Past, teaching: str) -> None:
         if teaching not in TEACHING:
             raise ValueError(f"teaching must be one of {TEACHING}, got {show(teaching)}")
-        self.ledger, self.declaration = ledger, found.declaration
-        self._caller = teaching == "caller"
-        book, self.learner = latest(ledger, found)
+        self.ledger, self.past, self._caller = ledger, past, teaching == "caller"
+        book, self.learner = latest(ledger, past)
         shared = Background if ledger.lock.alone else Following
         kind = Teacher if self._caller else shared
-        self.teacher = kind(self.learner, ledger, found.versions, self._store)
-        self.chosen = next(reversed(found.settings.items()))  # how to decide, and who says so
-        now = time.time if found.declaration.clock == "wall" else None
+        self.teacher = kind(self.learner, ledger, past.versions, self._store)
+        self.current = next(reversed(past.settings.items()))  # settings, by the seq of their event
+        now = time.time if past.declaration.clock == "wall" else None
         self._stored = known_lessons(ledger)  # by the newest checkpoint
         replayed = self.learner.lessons - self._stored
         auto = not self._caller
@@ -83,16 +82,19 @@ class Desk:
                 "an apprentice without a floor explores nothing: no other policy can be evaluated "
                 "from its log; pass floor=0.02"
             )
-        if chosen != self.chosen[1]:
+        if chosen != self.current[1]:
             event = self.submit(Ticket("set", data=write(chosen.to_dict()))).event
             assert event is not None
             self._hear(event)
 
     def _hear(self, event: Event) -> None:
-        """Somebody has set how to decide, here or elsewhere."""
-        if event.kind == "set" and event.seq > self.chosen[0]:
-            self.chosen = event.seq, Recipe.from_dict(event.read())
-            told = self.ledger.name, self.chosen[1], event.seq
+        """Somebody has said what the loop is, here or elsewhere."""
+        found = self.now
+        self.past.settings.update(found.settings)
+        self.past.versions.update({**found.versions, **self.past.versions})
+        if event.kind == "set" and event.seq > self.current[0]:
+            self.current = event.seq, found.settings[event.seq]
+            told = self.ledger.name, self.current[1], event.seq
             log.info("loop %r decides by %s from event %d on", *told)
 
     @property
@@ -100,7 +102,7 @@ class Desk:
         """What the loop is now, as the log says."""
         self.clerk.check()
         self.ledger.refresh()
-        found = past(self.ledger)
+        found = read_past(self.ledger)
         assert found is not None
         return found
 

@@ -14,10 +14,9 @@ import time
 from typing import Any
 
 from driftbandit.loop.background import Background
-from driftbandit.loop.events import write
 from driftbandit.loop.learner import Learner
-from driftbandit.loop.replay import past
-from driftbandit.loop.tickets import Mark
+from driftbandit.loop.replay import load, packed
+from driftbandit.loop.tickets import Change, Mark
 
 log = logging.getLogger("driftbandit.loop")
 
@@ -30,9 +29,14 @@ class Following(Background):
     """Teaches where the lock says so, and follows the one who teaches elsewhere."""
 
     def __init__(self, learner: Learner, *args: Any) -> None:
-        self._leads, self._known = False, learner.lessons  # lessons before the first that waits
+        self._leads = False
+        self._heard = learner.lessons  # all lessons that have come, those that wait among them
         self._published, self._again = learner.lessons, 0.0  # by snapshots; when to make the next
         super().__init__(learner, *args)
+
+    def hand(self, changes: list[Change]) -> None:
+        super().hand(changes)
+        self._heard += sum(not isinstance(change, Mark) for change in changes)
 
     def _step(self) -> bool:
         with self._news:
@@ -47,32 +51,23 @@ class Following(Background):
         return not self._closed or bool(self._leads and self._waiting)
 
     def _listen(self) -> None:
-        """Take over what the one who teaches has left, and its place if it is gone."""
-        found = self.ledger.snapshot(self.learner.lessons)
-        if found:
-            about = json.loads(found[0])
-            if about["version"] not in self.versions:  # it has grown
-                now = past(self.ledger)
-                self.versions.update(now.versions if now else {})
-            self.learner.load(about, found[1], self.versions[about["version"]])
-        if self._let_go() and self.ledger.lock.teaches:
+        """Load what the one who teaches has left; take its place if it is gone."""
+        before = self.learner.lessons
+        if found := self.ledger.snapshot(before, self._heard):
+            load(self.learner, json.loads(found[0]), found[1], self.versions)
+            self._let_go(self.learner.lessons - before)
+        if self.ledger.lock.teaches:
             self._leads = True
             log.info("loop %r is taught here from now on", self.ledger.name)
 
-    def _let_go(self) -> bool:
-        """Lessons that the learner knows wait no longer; False if there are more to come."""
+    def _let_go(self, lessons: int) -> None:
+        """So many wait no longer, nor do checkpoints: they are made where the loop is taught."""
         with self._news:
-            while self._waiting and (self._is_mark or self._known < self.learner.lessons):
-                self._known += not self._is_mark
+            while lessons or (self._waiting and isinstance(self._waiting[0][1], Mark)):
+                _, change = self._waiting.popleft()
+                lessons -= not isinstance(change, Mark)
                 self._taught += 1
-                self._waiting.popleft()
             self._news.notify_all()
-        return self._known == self.learner.lessons
-
-    @property
-    def _is_mark(self) -> bool:
-        """Whether a checkpoint is next: they are made where the loop is taught."""
-        return isinstance(self._waiting[0][1], Mark)
 
     def _publish(self) -> None:
         """Leave a snapshot, if there is something new and somebody follows."""
@@ -81,7 +76,7 @@ class Following(Background):
             return
         size = 0
         if self.ledger.lock.followed():
-            about, state = self.learner.state()
-            self.ledger.publish(about["lessons"], write(about), state)
-            lessons, size = about["lessons"], len(state)
+            data, state = packed(self.learner)
+            self.ledger.publish(lessons, json.dumps(data), state)
+            size = len(state)
         self._published, self._again = lessons, now + max(PAUSE, size / BYTES)

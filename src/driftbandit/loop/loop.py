@@ -161,7 +161,7 @@ class Loop:
         if key is None and self.declaration.key is not None:
             raise ValueError(f"each {self.declaration.key} has a learner of its own: pass key=")
         self._desk.catch_up()
-        when, (seq, chosen) = moment(at, self._desk.clerk.clock), self._desk.chosen
+        when, (seq, chosen) = moment(at, self._desk.clerk.clock), self._desk.current
         made = choose(self._desk.learner, chosen, asked, who, when)
         ticket = Ticket("decide", None if at is None else when, own, who.key, fresh=id is None)
         ticket.data = answers.logged(asked, made, seq)
@@ -294,7 +294,7 @@ class Loop:
     @property
     def declaration(self) -> Declaration:
         """What the loop was declared with."""
-        return self._desk.declaration
+        return self._desk.past.declaration
 
     @property
     def seed(self) -> int:
@@ -304,7 +304,7 @@ class Loop:
     @property
     def settings(self) -> Settings:
         """How decisions are made now."""
-        return self._desk.chosen[1]
+        return self._desk.current[1]
 
     @property
     def features(self) -> Features:

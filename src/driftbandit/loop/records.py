@@ -85,10 +85,11 @@ class Records:
         found = self._ask("SELECT state FROM checkpoint WHERE loop = ? AND seq = ?", seq)
         return bytes(found[0][0]) if found else b""
 
-    def snapshot(self, lessons: int) -> tuple[str, bytes] | None:
-        """The learner that was left here, if it has learnt more than so many lessons."""
-        query = "SELECT about, state FROM snapshot WHERE loop = ? AND lessons > ?"
-        found = self._ask(query, lessons)
+    def snapshot(self, more: int, most: int) -> tuple[str, bytes] | None:
+        """The learner that was left here, if it has learnt more lessons than so many, and at most
+        so many."""
+        query = "SELECT about, state FROM snapshot WHERE loop = ? AND lessons > ? AND lessons <= ?"
+        found = self._ask(query, more, most)
         return (found[0][0], bytes(found[0][1])) if found else None
 
     def _next(self, rows: list[Any], seq: int) -> list[Event]:

@@ -125,15 +125,25 @@ def origin(ledger: Ledger) -> Event | None:
 
 def checkpoint(learner: Learner, mark: Mark) -> tuple[str, bytes]:
     """The data of a checkpoint's event, and the learner's numbers."""
-    about, state = learner.state()
+    data, state = packed(learner)
     parts = [None if part in (math.inf, -math.inf) else part for part in mark]
-    return write({"mark": parts, "learner": about}), state
+    return write({"mark": parts, **data}), state
+
+
+def packed(learner: Learner) -> tuple[dict[str, Any], bytes]:
+    """All that was learnt: what it is, and its numbers."""
+    about, state = learner.state()
+    return {"learner": about}, state
+
+
+def load(learner: Learner, data: dict[str, Any], state: bytes, known: dict[str, Version]) -> None:
+    """Go on with what was packed."""
+    learner.load(data["learner"], state, known[data["learner"]["version"]])
 
 
 def _load(ledger: Ledger, past: Past, start: Event, learner: Learner) -> Mark:
     data = start.read()
-    about: dict[str, Any] = data["learner"]
-    learner.load(about, ledger.state(start.seq), past.versions[about["version"]])
+    load(learner, data, ledger.state(start.seq), past.versions)
     parts: list[Any] = [-math.inf if part is None else part for part in data["mark"]]
     return Mark(*parts)
 
