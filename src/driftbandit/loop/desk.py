@@ -89,7 +89,7 @@ class Desk:
 
     def _hear(self, event: Event) -> None:
         """Somebody has said what the loop is, here or elsewhere."""
-        found = self.now
+        found = _said(self.ledger)
         self.past.settings.update(found.settings)
         self.past.versions.update({**found.versions, **self.past.versions})
         if event.kind == "set" and event.seq > self.current[0]:
@@ -102,9 +102,7 @@ class Desk:
         """What the loop is now, as the log says."""
         self.clerk.check()
         self.ledger.refresh()
-        found = read_past(self.ledger)
-        assert found is not None
-        return found
+        return _said(self.ledger)
 
     def remember(self, ticket: Ticket, made: Choice) -> None:
         """Keep the row of a decision that was just stored: its lesson may come soon."""
@@ -171,3 +169,10 @@ class Desk:
                 data, state = checkpoint(self.learner, self.clerk.mark())
                 seq, at = self.clerk.book.seq + 1, max(self.clerk.clock, 0.0)
                 self.ledger.append([Event(seq, "checkpoint", at, data=data)], [(seq, state)])
+
+
+def _said(ledger: Ledger) -> Past:
+    """What the log says of a loop that is declared."""
+    found = read_past(ledger)
+    assert found is not None
+    return found

@@ -77,6 +77,6 @@ class Following(Background):
         size = 0
         if self.ledger.lock.followed():
             data, state = packed(self.learner)
+            lessons, size = data["learner"]["lessons"], len(state)
             self.ledger.publish(lessons, json.dumps(data), state)
-            size = len(state)
         self._published, self._again = lessons, now + max(PAUSE, size / BYTES)
