@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 from driftbandit.loop.background import Background
+from driftbandit.loop.events import write
 from driftbandit.loop.learner import Learner
 from driftbandit.loop.replay import load, packed
 from driftbandit.loop.tickets import Change, Mark
@@ -78,5 +79,5 @@ class Following(Background):
         if self.ledger.lock.followed():
             data, state = packed(self.learner)
             lessons, size = data["learner"]["lessons"], len(state)
-            self.ledger.publish(lessons, json.dumps(data), state)
+            self.ledger.publish(lessons, write(data), state)
         self._published, self._again = lessons, now + max(PAUSE, size / BYTES)
