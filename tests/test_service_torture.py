@@ -65,7 +65,7 @@ def started(folder, address):
     served = Process(folder, "--open", ledger=address)
     until_ready(served.port)
     back = time.monotonic() - begun
-    with Client(f"http://127.0.0.1:{served.port}", "news", timeout=20) as client:
+    with Client(f"http://127.0.0.1:{served.port}", "news", timeout=120) as client:  # it may compile
         client.declare(**SHOP)
     return served, back
 
