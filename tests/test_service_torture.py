@@ -170,6 +170,7 @@ def test_a_database_that_is_away(postgres, tmp_path):
     check(url, acknowledged)
 
 
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="no prlimit")
 def test_a_disk_without_room(tmp_path):
     """The file of the ledger, or of its log of writes, may not grow any more."""
     address, acknowledged = str(tmp_path / "shop.db"), {}
