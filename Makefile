@@ -5,7 +5,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-lab bench-peers bench-streams bench-suite bench-explain \
-  bench-rare bench-lockin bench-guard bench-proof mutants torture docs docs-site dist clean
+  bench-rare bench-lockin bench-calendars bench-guard bench-proof mutants torture docs docs-site dist clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -24,7 +24,7 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 
 bench: $(VENV)/.test      ## the speed figures, as ratios from one run
-	$(BIN)/python -m benchmarks.speed
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.speed
 
 bench-roads: $(VENV)/.test    ## first use, real dimensions, every kind of call, as ratios from one run
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.roads
@@ -82,12 +82,15 @@ bench-rare: $(VENV)/.test   ## rare clicks: AutoDOMD against the best fixed sett
 bench-lockin: $(VENV)/.test   ## how many long runs stay with a worse arm
 	$(BIN)/python -m benchmarks.lockin --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
 
+bench-calendars: $(VENV)/.test   ## a million rounds: AutoDOMD against the best fixed half-life
+	$(BIN)/python -m benchmarks.calendars --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
+
 bench-suite: $(VENV)/.test   ## suite-2, worlds and real streams, with everybody; needs the data of docs/streams.md
 	$(BIN)/driftbandit suite all --suite suite-2
 	$(BIN)/python -m benchmarks.readme results
 
 bench-guard: $(VENV)/.test   ## fails when a speed ratio slips by more than 20 %
-	$(BIN)/python -m benchmarks.guard
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.guard
 
 bench-proof: $(VENV)/.test   ## every inequality of the proofs on a run, as a table and a figure
 	$(BIN)/python -m benchmarks.proof
@@ -101,7 +104,7 @@ docs: $(VENV)/.test       ## run what the documents quote and put the numbers in
 	  same-tuning-budget scaling-in-dimension many-worlds ablation late-rewards bob; do \
 	  $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/driftbandit suite all
-	$(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
 	$(BIN)/python -m benchmarks.fleet --csv docs/results/fleet.csv
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.roads --csv docs/results/roads.csv
 	$(BIN)/python -m benchmarks.runtime --csv docs/results/runtime.csv

@@ -15,7 +15,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import claims, commands, examples, explain, lockin, rare, streams_figure, worlds
+from benchmarks import (
+    calendars,
+    claims,
+    commands,
+    examples,
+    explain,
+    lockin,
+    rare,
+    streams_figure,
+    worlds,
+)
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
@@ -256,6 +266,7 @@ TABLES = {
     "explain": explain.table,
     "rare": rare.table,
     "lockin": lockin.table,
+    "calendars": calendars.table,
     "bob": lambda: grid("bob", regret),
     "reproduce": lambda: grid("paper-figure", regret, cost=True),
     "bench": lambda: figures("bench"),

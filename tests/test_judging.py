@@ -116,13 +116,24 @@ def test_a_run_is_locked_in_by_its_last_rounds(benchmark, monkeypatch, results):
     monkeypatch.setattr(lockin, "TOGETHER", 2)
     monkeypatch.setattr(lockin, "LAST", 50)
     world = Stationary(horizon=80, arms=FixedArms(20))
-    policy = lockin.policies(world)[0]
+    policy = lockin.policies(world)[lockin.HERO]
     last, total = lockin.losses(policy, world, range(5))
     run = simulate(policy, world, range(5))
     np.testing.assert_array_equal(last, run.regret[:, 30:].mean(axis=1))
     np.testing.assert_array_equal(total, run.total)
     found = list(lockin.lines(range(3), 80))
-    assert {line["policy"] for line in found} == set(lockin.NAMES)
+    assert {line["policy"] for line in found} == set(lockin.policies(world))
     assert all(line["locked"] <= 3 for line in found)
     worlds.write("lockin", found)
     assert "of 3 |" in lockin.table()
+
+
+def test_half_lives_are_chosen_and_judged_on_other_seeds(benchmark):
+    calendars = benchmark("calendars")
+    assert not set(calendars.CHOOSE) & set(calendars.JUDGE)
+    world = Stationary(horizon=200)
+    parts = calendars.totals(calendars.best_fixed(world, range(1))[0], world, range(3))
+    assert parts.shape == (3,)
+    rest = {"world": "at rest", "auto": 107.0, "glbomd": 100.0, "ratio": 1.3}
+    turns = {"world": "turns", "auto": 1.0, "glbomd": 9.0, "ratio": 1.06}
+    assert calendars.missed([rest, turns]) == ["at rest: 1.07", "turns: 1.06"]

@@ -78,7 +78,7 @@ class AutoDOMD(RowPolicy):
     reach: float = 10.0
     renewal: float = 8.0
     bonus: float = 1.75
-    rare: float = 1.0
+    rare: float = 0.5
     rescaling: bool = True
     pool: str = "mixture"
     exploration: str = "ucb"
