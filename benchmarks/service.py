@@ -1,7 +1,8 @@
 """The service under load, on loopback: `make bench-service` prints requests a second.
 
 The service is a process of its own; this one asks, over some connections, each with one request
-under way. Both share the machine. Exit status 1 if a figure is missed.
+under way. Both share the machine. Where PostgreSQL is on the path, two services over one database
+are measured, too: without waiting for the disk, and with it. Exit status 1 if a figure is missed.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import argparse
 import asyncio
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +27,7 @@ from benchmarks.loop import FEATURES, WAIT, fsync
 from benchmarks.speed import report
 from driftbandit import Client
 
+ROOT = Path(__file__).resolve().parent.parent
 CONNECTIONS = 16
 CROWDS = (1, 2, 4, 8, 16, 32)  # connections of the figure
 ARMS = {f"arm {k}": arm for k, arm in enumerate(arms(20))}
@@ -93,17 +96,19 @@ class Asking(asyncio.Protocol):
         self.over.set()
 
 
-def load(port: int, make: Make, seconds: float, connections: int = CONNECTIONS) -> np.ndarray:
-    """Seconds of every request."""
+def load(
+    ports: tuple[int, ...], make: Make, seconds: float, connections: int = CONNECTIONS
+) -> np.ndarray:
+    """Seconds of every request; connections are spread over the services."""
     spent: list[float] = []
 
     async def run() -> None:
         end = time.perf_counter() + seconds
         loop = asyncio.get_running_loop()
-        asking = [
-            (await loop.create_connection(lambda: Asking(make, end, spent), "127.0.0.1", port))[1]
-            for _ in range(connections)
-        ]
+        asking = []
+        for k in range(connections):
+            where = "127.0.0.1", ports[k % len(ports)]
+            asking += [(await loop.create_connection(lambda: Asking(make, end, spent), *where))[1]]
         await asyncio.gather(*(each.over.wait() for each in asking))
 
     asyncio.run(run())
@@ -144,9 +149,41 @@ def figures(seconds: float, ledger: str | None, figure: Path | None):
         yield "the disk's fsync: ms", 1e3 * fsync(Path(folder)), "", True
         with served(ledger or f"{folder}/shop.db") as (port, started):
             yield "start to listening: s", started, "<= 2", started <= 2
-            yield from _figures(port, seconds)
+            yield from _figures((port,), seconds)
             if figure:
-                draw(figure, {n: load(port, both, seconds / 4, n) for n in CROWDS}, seconds / 4)
+                draw(figure, {n: load((port,), both, seconds / 4, n) for n in CROWDS}, seconds / 4)
+    if not ledger and shutil.which("initdb"):
+        for durable in (False, True):
+            yield from pairs(seconds / 2, durable)
+
+
+def pairs(seconds: float, durable: bool):
+    """Two services over one PostgreSQL: one teaches, both decide."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from databases import Server
+
+    words = f"two services, PostgreSQL {'with' if durable else 'without'} fsync"
+    base = Server(fsync=durable)
+    try:
+        with ExitStack() as stack:
+            url = base.url()
+            ports = tuple(stack.enter_context(served(url))[0] for _ in range(2))
+            with _client(ports[0]) as first, _client(ports[1]) as second:
+                first.declare(**DECLARED)
+                second.declare(**DECLARED)
+                load(ports, both, 3.0)
+                spent = load(ports, both, seconds)
+                behind = max(each.health()["behind"] for each in (first, second))
+            rate, slow = len(spent) / seconds, 1e3 * float(np.quantile(spent, 0.99))
+            yield f"{words}: requests a second", rate, ">= 1000", rate >= 1000
+            yield f"{words}: 99 % within, ms", slow, "", True
+            yield f"{words}: the learner behind, s", behind, "<= 1.5", behind <= 1.5
+    finally:
+        base.remove()
+
+
+def _client(port: int) -> Client:
+    return Client(f"http://127.0.0.1:{port}", "shop", timeout=60)
 
 
 def draw(path: Path, found: dict[int, np.ndarray], seconds: float) -> None:
@@ -168,11 +205,11 @@ def draw(path: Path, found: dict[int, np.ndarray], seconds: float) -> None:
     plt.savefig(path)
 
 
-def _figures(port: int, seconds: float):
-    with Client(f"http://127.0.0.1:{port}", "shop", timeout=60) as client:
+def _figures(ports: tuple[int, ...], seconds: float):
+    with _client(ports[0]) as client:
         client.declare(**DECLARED)
-        load(port, both, 3.0)  # compile, and fill the window
-        spent = load(port, both, seconds)
+        load(ports, both, 3.0)  # compile, and fill the window
+        spent = load(ports, both, seconds)
         behind = client.health()["behind"]  # asked at once: what waits now has waited so long
         rate = len(spent) / seconds
         what = f"{CONNECTIONS} connections, AutoDOMD, 20 arms, 8 raw columns, d={FEATURES.size}"
@@ -181,9 +218,9 @@ def _figures(port: int, seconds: float):
         yield "99 % within: ms", slow, "<= 30", slow <= 30
         yield "half within: ms", 1e3 * float(np.median(spent)), "", True
         yield f"the learner behind after {seconds:g} s: s", behind, "<= 1", behind <= 1
-        rate = len(load(port, reward, seconds / 4)) / (seconds / 4)
+        rate = len(load(ports, reward, seconds / 4)) / (seconds / 4)
         yield "rewards a second", rate, ">= 2000", rate >= 2000
-        rate = 50 * len(load(port, lambda *_: BATCH, seconds / 4, 4)) / (seconds / 4)
+        rate = 50 * len(load(ports, lambda *_: BATCH, seconds / 4, 4)) / (seconds / 4)
         yield "decisions a second in batches of 50", rate, ">= 4000", rate >= 4000
 
 

@@ -17,7 +17,8 @@ OTHER = "postgres"  # the user it runs as where we are root, which it refuses
 class Server:
     """`url()` makes a database of its own for each test."""
 
-    def __init__(self):
+    def __init__(self, *, fsync=False):
+        self.fsync = "on" if fsync else "off"
         self.folder = tempfile.mkdtemp(prefix="driftbandit-postgres-")
         self.as_other = []
         if os.geteuid() == 0:
@@ -37,7 +38,7 @@ class Server:
 
     def start(self):
         options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": self.folder}
-        options |= {"fsync": "off", "max_connections": "50"}
+        options |= {"fsync": self.fsync, "max_connections": "50"}
         command = ["postgres", "-D", f"{self.folder}/data", "-p", str(self.port)]
         command += [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
         self.log = open(f"{self.folder}/log", "ab")  # noqa: SIM115
@@ -63,11 +64,11 @@ class Server:
             base.execute(f"CREATE DATABASE {name}")
         return self._address(name)
 
-    def stop(self):
-        self.process.send_signal(signal.SIGINT)  # a fast stop; it was started by us
+    def stop(self, how=signal.SIGINT):
+        self.process.send_signal(how)  # a fast stop; it was started by us
         self.process.wait(timeout=30)
         self.log.close()
 
     def remove(self):
-        self.stop()
+        self.stop(signal.SIGQUIT)  # nothing need be kept
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -104,6 +104,7 @@ def test_erased_text_leaves_the_file(in_file):
     in_file.append([event(3, "reward", id="d1", data=secret)])
     assert in_file.about("ann") == [1, 3]
     in_file.erase([1, 3], [event(4, "erase"), event(5, "checkpoint")], [(5, b"state")])
+    in_file.purge()
     assert [e.kind for e in in_file.read()] == ["erased", "decide", "erased", "erase", "checkpoint"]
     assert (in_file.base, in_file.start) == (5, 1)
     for name in os.listdir(os.path.dirname(in_file.path)):

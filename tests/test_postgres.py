@@ -1,6 +1,5 @@
 """Loops and services whose ledger is in PostgreSQL."""
 
-import signal
 import time
 
 import psycopg
@@ -10,9 +9,8 @@ from driftbandit import DOMD, Category, Client, Features, Loop, Number, Reward
 from driftbandit.loop import database
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.ledger import Ledger, names
-from driftbandit.service.keys import Keys
 from serving import ARMS as TOPICS
-from serving import NEWS, Process, ask, in_thread, until_ready
+from serving import NEWS, ask, in_thread, until_ready
 
 FEATURES = Features(context={"age": Number(18, 90)}, arm={"topic": Category(["x", "y"])})
 ARMS = {"a": {"topic": "x"}, "b": {"topic": "y"}}
@@ -112,27 +110,24 @@ def test_a_service_survives_a_restart_of_its_database(postgres):
         assert ask(port, "POST", "/v1/loops/news/decisions", asked)[1] == before
 
 
-def test_another_service_goes_on_when_one_is_killed(url, tmp_path):
-    keys = Keys(url)
-    key = keys.create("web", ["admin"])
-    keys.close()
-    one, two = (Process(tmp_path, ledger=url) for _ in range(2))
-    clients = [
-        Client(f"http://127.0.0.1:{each.port}", "news", key=key, timeout=15) for each in (one, two)
-    ]
-    clients[0].declare(**NEWS)
-    made = [clients[0].decide({"age": 20 + k}, TOPICS) for k in range(20)]
-    assert ask(two.port, "GET", "/readyz")[0] in (200, 503)
-    time.sleep(1.2)  # it has seen the loop by now, and that it is taken
-    status, problem, _ = ask(two.port, "GET", "/v1/loops/news/health", key=key)
-    assert (status, "open already" in problem["detail"]) == (503, True)
-    one.stop(signal.SIGKILL)
-    killed = time.monotonic()
-    again = clients[1].decide({"age": 20}, TOPICS, id=made[0].id)
-    assert time.monotonic() - killed < 10
-    assert again == made[0]
-    assert clients[1].reward(made[19].id, 1) == "counted"
-    assert clients[1].health()["counts"]["decide"] == 20
-    two.stop(signal.SIGTERM)
-    for client in clients:
-        client.close()
+def test_two_services_decide(url):
+    with in_thread(url) as one, in_thread(url) as two:
+        clients = [Client(f"http://127.0.0.1:{port}", "news", timeout=15) for port in (one, two)]
+        clients[0].declare(**NEWS)
+        made = [clients[k % 2].decide({"age": 20 + k}, TOPICS) for k in range(20)]
+        assert all(made[0] == each.decide({"age": 20}, TOPICS, id=made[0].id) for each in clients)
+        assert clients[1].reward(made[0].id, 1) == "counted"
+        assert clients[0].reward(made[0].id, 0) == "corrected"
+        until_ready(two)
+        status, problem, _ = ask(two, "PUT", "/v1/loops/news", NEWS | {"floor": 0.2})
+        assert (status, problem["difference"][0]["declared"]) == (409, 0.1)
+        assert ask(two, "PATCH", "/v1/loops/news", {"floor": 0.2})[0] == 200
+        health = [client.health() for client in clients]
+        assert [each["report"]["teaches"] for each in health] == [True, False]
+        end = time.monotonic() + 10
+        while ask(one, "GET", "/v1/loops/news")[1]["settings"]["rule"]["share"] != 0.2:
+            assert time.monotonic() < end
+        why = ask(one, "GET", f"/v1/loops/news/decisions/{made[1].id}/why")[1]
+        assert why["logged"] == why["computed"]
+        for client in clients:
+            client.close()

@@ -61,19 +61,20 @@ class Background(Teacher):
 
     def _run(self) -> None:
         try:
-            while self._wait():
-                self._next()
-                if self.lag.seconds < PATIENT:
-                    time.sleep(0.0)  # gives up Python's lock, which callers wait for
+            while self._step():
+                pass
         except Exception as error:
             with self._news:
                 self._error = error
                 self._news.notify_all()
 
-    def _wait(self) -> bool:
+    def _step(self) -> bool:
+        """Teach some of what waits, or wait; False at the end."""
         with self._news:
             self._news.wait_for(lambda: self._waiting or self._closed)
-        return bool(self._waiting)
+        if self._waiting:
+            self._next()
+        return bool(self._waiting) or not self._closed
 
     def _next(self) -> None:
         """Teach what waits longest, and only then let it go: nobody is told too early."""
@@ -85,3 +86,5 @@ class Background(Teacher):
             for _ in chunk:
                 self._waiting.popleft()
             self._news.notify_all()
+        if self.lag.seconds < PATIENT:
+            time.sleep(0.0)  # gives up Python's lock, which callers wait for

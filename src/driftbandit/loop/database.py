@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from driftbandit.loop.events import LedgerError
-from driftbandit.loop.lock import Lock, remember
+from driftbandit.loop.lock import Alone, Lock, remember
 from driftbandit.loop.migrations import migrations
 
 MEMORY = ":memory:"
@@ -92,9 +92,9 @@ class Database:
                     self._writer.rollback()
                 raise
 
-    def lock(self, name: str) -> Lock | None:
-        """So that nobody else writes to this loop."""
-        return None if self.path == MEMORY else Lock(self.path, name)
+    def lock(self, name: str, *, alone: bool) -> Alone:
+        """So that nobody else writes to this loop, whether it wants to be alone or not."""
+        return Alone() if self.path == MEMORY else Lock(self.path, name)
 
     def purge(self) -> None:
         """What was erased is not left in the write-ahead log either."""

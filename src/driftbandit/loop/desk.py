@@ -16,9 +16,11 @@ from driftbandit.loop.comparison import is_worse, lead
 from driftbandit.loop.declaration import Settings
 from driftbandit.loop.erasure import erase
 from driftbandit.loop.events import DEFAULT, LIVE, Event, slate_size, write
+from driftbandit.loop.following import Following
 from driftbandit.loop.health import as_json
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.replay import Past, checkpoint, known_lessons, latest
+from driftbandit.loop.replay import past as read_past
 from driftbandit.loop.tally import Tally
 from driftbandit.loop.teacher import Teacher
 from driftbandit.loop.tickets import Mark, Ticket
@@ -38,15 +40,22 @@ class Desk:
         self.ledger, self.past, self._caller = ledger, past, teaching == "caller"
         self.switching = threading.RLock()  # held from a check to the change that rests on it
         book, self.learner, self.panel = latest(ledger, past)
-        kind = Teacher if self._caller else Background
+        shared = Background if ledger.lock.alone else Following
+        kind = Teacher if self._caller else shared
         self.teacher = kind(self.learner, self.panel, ledger, past.versions, self._store)
+        self.current = next(reversed(past.settings.items()))  # settings, by the seq of their event
         now = time.time if past.declaration.clock == "wall" else None
         self._stored = known_lessons(ledger)  # by the newest checkpoint
         replayed = self.learner.lessons - self._stored
-        self.clerk = Clerk(ledger, book, self.teacher.hand, now, not self._caller, replayed)
+        auto = not self._caller
+        self.clerk = Clerk(ledger, book, self.teacher.hand, now, auto, replayed, self._hear)
         self._open, self.panel.alarm = True, self.guard
-        self.current = next(reversed(past.settings.items()))  # settings, by the seq of their event
         log.info("loop %r is open after %d events", ledger.name, book.seq)
+
+    def check(self) -> None:
+        """Raise if nothing can be stored or taught any more."""
+        self.clerk.check()
+        self.teacher.check()
 
     def submit(self, ticket: Ticket) -> Ticket:
         """Store an event."""
@@ -73,7 +82,6 @@ class Desk:
 
     def set(self, chosen: Settings) -> None:
         """Decide this way from now on."""
-        _, before = self.current
         if chosen.guard:
             chosen.guard.check_wait(self.past.declaration.reward)
         if chosen.guard or self.panel.candidates:
@@ -83,23 +91,28 @@ class Desk:
                 "an apprentice without a floor explores nothing: no other policy can be evaluated "
                 "from its log; pass floor=0.02"
             )
-        if chosen != before:
+        if chosen != self.current[1]:
             event = self.submit(Ticket("set", data=write(chosen.to_dict()))).event
-            self._hold(event, chosen)
+            assert event is not None
+            self._hear(event)
 
-    def _hold(self, event: Event | None, chosen: Settings) -> None:
-        """Settings that an event has stored."""
-        assert event is not None
-        log.info("loop %r decides by %s from event %d on", self.ledger.name, chosen, event.seq)
-        self.past.settings[event.seq] = chosen
-        self.current = event.seq, chosen
+    def _hear(self, event: Event) -> None:
+        """Somebody has said what the loop is, here or elsewhere."""
+        found = _said(self.ledger)
+        self.past.settings.update(found.settings)
+        self.past.versions.update({**found.versions, **self.past.versions})
+        self.past.shadows.update(found.shadows)
+        if event.seq in found.settings and event.seq > self.current[0]:
+            self.current = event.seq, found.settings[event.seq]
+            told = self.ledger.name, self.current[1], event.seq
+            log.info("loop %r decides by %s from event %d on", *told)
 
     @property
     def now(self) -> Past:
-        """What the loop is now."""
+        """What the loop is now, as the log says."""
         self.clerk.check()
-        declaration, settings, versions, shadows = self.past
-        return Past(declaration, dict(settings), dict(versions), dict(shadows))
+        self.ledger.refresh()
+        return _said(self.ledger)
 
     def remember(self, ticket: Ticket, made: Choice) -> None:
         """Keep the row of a decision that was just stored: its lesson may come soon."""
@@ -113,12 +126,19 @@ class Desk:
 
     def change(self, kind: str, data: dict[str, Any], chosen: Settings | None = None) -> None:
         """A change that is no lesson, and the settings with it; it holds when this returns."""
+        self._check_place()
         more = {} if chosen is None else {"settings": chosen.to_dict()}
         event = self.submit(Ticket(kind, data=write(data | more))).event
+        assert event is not None
         self.teacher.settle()
         log.info("loop %r: %s %s", self.ledger.name, kind, data.get("name", ""))
-        if chosen is not None:
-            self._hold(event, chosen)
+        self._hear(event)
+
+    def _check_place(self) -> None:
+        if not self.ledger.lock.teaches:
+            raise ValueError(
+                f"loop {self.ledger.name!r} is taught by another one: ask that one, or close it"
+            )
 
     def grow(self, features: Any) -> None:
         self.change("grow", {"features": features.to_dict()})
@@ -126,11 +146,12 @@ class Desk:
 
     def erase(self, key: str, relearn: bool) -> int:
         """Runs between two groups of events, so that nothing comes in between."""
+        self._check_place()
         counts: list[int] = []
-        past = self.now
+        now = self.now
 
         def work() -> None:
-            counts.append(erase(self.clerk, self.teacher, past, key, relearn))
+            counts.append(erase(self.clerk, self.teacher, now, key, relearn))
 
         self.clerk.submit(Ticket("", work=work))
         log.info("loop %r has erased %d events", self.ledger.name, counts[0])
@@ -162,17 +183,26 @@ class Desk:
             return
         self._open = False
         self.clerk.close()
-        self.teacher.close()
         try:
-            if not self.clerk.error:
+            if not self.clerk.error and self.ledger.lock.teaches:
                 self._leave()
         finally:
+            self.teacher.close()
             self.ledger.close()
             log.info("loop %r is closed after %d events", self.ledger.name, self.clerk.book.seq)
 
     def _leave(self) -> None:
-        self.teacher.check()
-        if self.learner.lessons > self._stored:
-            data, state = checkpoint(self.learner, self.panel, self.clerk.mark())
-            seq, at = self.clerk.book.seq + 1, max(self.clerk.clock, 0.0)
-            self.ledger.append([Event(seq, "checkpoint", at, data=data)], [(seq, state)])
+        self.teacher.settle()
+        with self.clerk.turn():
+            self.teacher.settle()  # what others have stored meanwhile
+            if self.learner.lessons > self._stored:
+                data, state = checkpoint(self.learner, self.panel, self.clerk.mark())
+                seq, at = self.clerk.book.seq + 1, max(self.clerk.clock, 0.0)
+                self.ledger.append([Event(seq, "checkpoint", at, data=data)], [(seq, state)])
+
+
+def _said(ledger: Ledger) -> Past:
+    """What the log says of a loop that is declared."""
+    found = read_past(ledger)
+    assert found is not None
+    return found

@@ -16,6 +16,13 @@ log = logging.getLogger("driftbandit.loop")
 
 def erase(clerk: Clerk, teacher: Teacher, past: Past, key: str, relearn: bool) -> int:
     """Blank all events of a key; runs in the clerk's thread. Says how many there were."""
+    with clerk.turn(long=True):
+        blank = _blank(clerk, teacher, past, key, relearn)
+    clerk.ledger.purge()
+    return blank
+
+
+def _blank(clerk: Clerk, teacher: Teacher, past: Past, key: str, relearn: bool) -> int:
     ledger, book = clerk.ledger, clerk.book
     seqs = ledger.about(key)
     teacher.settle()

@@ -30,7 +30,8 @@ class Health:
     | `missing`, `cancelled` | shares of what is closed, and of what was decided |
     | `clipped`, `late` | shares of rewards |
     | `exploration` | mean probability that another arm than the likeliest is chosen |
-    | `lag` | lessons that wait to be taught, and for how many seconds |
+    | `lag` | lessons that wait to be taught, or to be heard of, and for how many seconds |
+    | `teaches` | whether it is taught here; else another one who writes to the ledger teaches |
     | `memory`, `state` | rewards that the estimate rests on; what AutoDOMD makes of its world |
     | `bias`, `calibration` | observed less expected rewards; both, from the least expected on |
     | `values` | mean reward of the loop, of uniform choices and of the default; None: unknown |
@@ -49,6 +50,7 @@ class Health:
     late: float
     exploration: float
     lag: Lag
+    teaches: bool
     memory: float | None
     state: str | None
     bias: Mean | None

@@ -4,13 +4,41 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from driftbandit.loop.events import LedgerError
 
 _opened: dict[str, int] = {}  # files that a process has had open
 
 
-class Lock:
+class Alone:
+    """What the only writer of a loop has: every turn is its own."""
+
+    alone = teaches = True
+
+    def teach(self) -> None:
+        """It does."""
+
+    def followed(self) -> bool:
+        """Nobody else decides."""
+        return False
+
+    def read(self, query: str, values: Sequence[Any]) -> list[Any]:
+        """Nobody else has stored anything."""
+        return []
+
+    @contextmanager
+    def turn(self, query: str, values: Sequence[Any], *, long: bool) -> Iterator[list[Any]]:
+        """Nobody else writes anyway."""
+        yield []
+
+    def release(self) -> None:
+        """There is nothing to give back."""
+
+
+class Lock(Alone):
     """Held until it is released or the process ends, even by kill -9.
 
     It is a transaction on an empty SQLite file beside the ledger: the operating system frees it, on

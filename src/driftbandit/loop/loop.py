@@ -75,7 +75,7 @@ class Loop:
     ) -> None:
         given = {k: v for k, v in locals().items() if k not in ("self", "path", "name", "teaching")}
         check_new(path, given)
-        self._ledger = Ledger(path, check_name(name))
+        self._ledger = Ledger(path, check_name(name), alone=teaching == "caller")
         try:
             past = declared(self._ledger, given)
             chosen = settings(next(reversed(past.settings.values())), given)
@@ -277,6 +277,10 @@ class Loop:
         """How the loop is doing, from its latest 10,000 events. `since`, a date, also asks which
         terms have moved since then by more than they are uncertain."""
         return health(self._desk, None if since is None else moment(since, 0.0))
+
+    def check(self) -> None:
+        """Raise if the loop has stopped: nothing can be stored or taught any more."""
+        self._desk.check()
 
     @property
     def declaration(self) -> Declaration:

@@ -30,9 +30,12 @@ def check_new(path: Any, given: Mapping[str, Any]) -> None:
 
 def declared(ledger: Ledger, given: Mapping[str, Any]) -> Past:
     """What the loop is; what was not given (None) is as it was declared."""
-    found = past(ledger)
+    with ledger.turn(ledger.last()):  # two may want to declare it at once
+        found = past(ledger)
+        if found is None:
+            _declare(ledger, given)
     if found is None:
-        return _declare(ledger, given)
+        return declared(ledger, given)
     changed = {name: value for name, value in given.items() if value is not None}
     declaration = found.declaration
     for field in fields(declaration):
@@ -41,7 +44,7 @@ def declared(ledger: Ledger, given: Mapping[str, Any]) -> Past:
     return found
 
 
-def _declare(ledger: Ledger, given: Mapping[str, Any]) -> Past:
+def _declare(ledger: Ledger, given: Mapping[str, Any]) -> None:
     for name in ("features", "reward"):
         if given[name] is None:
             raise ValueError(f"{ledger.path!r} has no loop {ledger.name!r} yet: pass {name}=")
@@ -51,9 +54,6 @@ def _declare(ledger: Ledger, given: Mapping[str, Any]) -> Past:
     now = time.time() if declaration.clock == "wall" else 0.0
     recipes = enumerate((("declare", declaration), ("set", chosen)), start=1)
     ledger.append([Event(k, kind, now, data=write(r.to_dict())) for k, (kind, r) in recipes])
-    made = past(ledger)
-    assert made is not None
-    return made
 
 
 def _same(found: Past, name: str, value: Any) -> bool:

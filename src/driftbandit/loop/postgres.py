@@ -1,17 +1,13 @@
-"""A PostgreSQL database of ledgers.
-
-Each loop has one writer, who holds an advisory lock. The lock belongs to the very connection that
-writes: where it is lost, so is the lock, and nothing can be written any more. PostgreSQL frees it
-when the writer dies, and another one may go on.
-"""
+"""A PostgreSQL database of ledgers; `advisory` says who may write."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from driftbandit.loop.advisory import PLACE, Advisory
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.migrations import migrations
 
@@ -22,11 +18,13 @@ except ImportError:
         "a ledger in PostgreSQL needs psycopg: pip install 'driftbandit[postgres]'"
     ) from None
 
-SPACE = 0x64726966  # "drif": the first half of our advisory locks
-LOOP = "(SELECT id FROM loop WHERE name = %s)"  # the other half
 COUNTED = "CREATE TABLE driftbandit_migration (step INTEGER PRIMARY KEY)"
-WATCHED = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
 PATIENCE = 10  # seconds to wait for a connection
+# PostgreSQL lets go who does not answer, and who has its turn and does not go on.
+WATCHED = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
+TURN = "5s"
+ALIVE: dict[str, Any]  # and so do we
+ALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 
 
 class Postgres:
@@ -46,15 +44,16 @@ class Postgres:
                 raise
 
     def _connect(self) -> Any:
+        options = f"{WATCHED} -c idle_in_transaction_session_timeout={TURN}"
         return psycopg.connect(
-            self._url, autocommit=True, connect_timeout=PATIENCE, options=WATCHED
+            self._url, autocommit=True, connect_timeout=PATIENCE, options=options, **ALIVE
         )
 
     def _migrate(self, write: bool) -> None:
         """Bring the tables up to date, one numbered step after the other, one process at a time."""
         steps = migrations("postgres")
         with self._writer.transaction():
-            self._writer.execute("SELECT pg_advisory_xact_lock(%s, 0)", (SPACE,))
+            self._writer.execute("SELECT pg_advisory_xact_lock(%s, 0)", (PLACE,))
             had = self._had()
             if had > len(steps):
                 raise LedgerError(
@@ -83,6 +82,11 @@ class Postgres:
                 self._reader = self._connect()
             return list(self._reader.execute(_marked(query), values).fetchall())
 
+    def own(self, query: str, values: Sequence[Any]) -> list[Any]:
+        """The same over the connection that writes, and holds the locks."""
+        with self.told():
+            return list(self._writer.execute(_marked(query), values).fetchall())
+
     def do(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Run one statement, which says how many rows it changed."""
         with self.told():
@@ -94,10 +98,9 @@ class Postgres:
         with self.told(), self._writer.transaction():
             yield
 
-    def lock(self, name: str) -> Advisory:
-        """So that nobody else writes to this loop."""
-        with self.told():
-            return Advisory(self._writer, self.path, name)
+    def lock(self, name: str, *, alone: bool) -> Advisory:
+        """A place among those who write to this loop, or the only one."""
+        return Advisory(self, name, alone)
 
     def purge(self) -> None:
         """What was erased leaves the table; PostgreSQL's own log follows as it is recycled."""
@@ -105,6 +108,8 @@ class Postgres:
 
     def close(self) -> None:
         self._reader.close()
+        with suppress(psycopg.Error):  # so that others need not wait for the connection to end
+            self._writer.execute("SELECT pg_advisory_unlock_all()")
         self._writer.close()
 
     @contextmanager
@@ -114,23 +119,6 @@ class Postgres:
         except psycopg.Error as error:
             first = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise LedgerError(f"ledger {self.path!r}: {first}; {_remedy(error)}") from None
-
-
-class Advisory:
-    """A lock that lives as long as the connection that writes."""
-
-    def __init__(self, writer: Any, path: str, name: str) -> None:
-        self._writer, self._name = writer, name
-        found = f"SELECT pg_try_advisory_lock(%s, {LOOP})"
-        if not writer.execute(found, (SPACE, name)).fetchone()[0]:
-            raise LedgerError(
-                f"loop {name!r} of {path!r} is open already: close it there, or give this one "
-                "another name"
-            )
-
-    def release(self) -> None:
-        if not self._writer.closed:
-            self._writer.execute(f"SELECT pg_advisory_unlock(%s, {LOOP})", (SPACE, self._name))
 
 
 def _marked(statement: str) -> str:
@@ -152,6 +140,8 @@ def _without_password(url: str) -> str:
 def _remedy(error: Exception) -> str:
     if isinstance(error, psycopg.errors.DiskFull):
         return "make room on the disk and open the loop again"
+    if isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout):
+        return "this process stood still while others waited: open the loop again"
     if isinstance(error, psycopg.OperationalError):
         return "the database must run and let us in: open the loop again once it does"
     if isinstance(error, psycopg.errors.InsufficientPrivilege):

@@ -18,6 +18,7 @@ from driftbandit.loop.past import Past as Past
 from driftbandit.loop.past import past as past
 from driftbandit.loop.teacher import CHUNK, Teacher
 from driftbandit.loop.tickets import Change, Mark
+from driftbandit.loop.versions import Version
 
 log = logging.getLogger("driftbandit.loop")
 
@@ -110,20 +111,32 @@ def origin(ledger: Ledger) -> Event | None:
 
 def checkpoint(learner: Learner, panel: Panel, mark: Mark) -> tuple[str, bytes]:
     """The data of a checkpoint's event, and the learners' numbers."""
+    data, state = packed(learner, panel)
+    parts = [None if part in (math.inf, -math.inf) else part for part in mark]
+    return write({"mark": parts, **data}), state
+
+
+def packed(learner: Learner, panel: Panel) -> tuple[dict[str, Any], bytes]:
+    """All that was learnt: what it is, and its numbers."""
     with learner.lock:
         (about, state), (beside, more) = learner.state(), panel.state()
-    parts = [None if part in (math.inf, -math.inf) else part for part in mark]
-    data = {"mark": parts, "learner": about, "panel": beside, "size": len(state)}
-    return write(data), state + more
+    return {"learner": about, "panel": beside, "size": len(state)}, state + more
+
+
+def load(
+    learner: Learner, panel: Panel, data: dict[str, Any], state: bytes, known: dict[str, Version]
+) -> None:
+    """Go on with what was packed."""
+    size = data.get("size", len(state))  # older checkpoints are the learner alone
+    with learner.lock:
+        learner.load(data["learner"], state[:size], known[data["learner"]["version"]])
+        if "panel" in data:
+            panel.load(data["panel"], state[size:])
 
 
 def _load(ledger: Ledger, past: Past, start: Event, learner: Learner, panel: Panel) -> Mark:
-    data, state = start.read(), ledger.state(start.seq)
-    about: dict[str, Any] = data["learner"]
-    size = data.get("size", len(state))  # older checkpoints are the learner alone
-    learner.load(about, state[:size], past.versions[about["version"]])
-    if "panel" in data:
-        panel.load(data["panel"], state[size:])
+    data = start.read()
+    load(learner, panel, data, ledger.state(start.seq), past.versions)
     parts: list[Any] = [-math.inf if part is None else part for part in data["mark"]]
     return Mark(*parts)
 

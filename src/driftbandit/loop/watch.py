@@ -44,6 +44,7 @@ def health(desk: Desk, since: float | None) -> Health:
         recent=len({line["seq"] for line in lines}),
         **shares(told),
         lag=desk.teacher.lag,
+        teaches=ledger.lock.teaches,
         **memory(desk.learner, lines, desk.clerk.clock),
         bias=bias,
         calibration=bins,

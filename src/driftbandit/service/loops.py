@@ -1,4 +1,4 @@
-"""The loops of a ledger file, open while the service runs."""
+"""The loops of a ledger, open while the service runs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from driftbandit.loop.declaration import check_name
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.ledger import names
 from driftbandit.loop.loop import Loop
+from driftbandit.loop.stores import is_url
 from driftbandit.service.declarations import changes, check_new, difference, options
 from driftbandit.service.messages import Changes, Declared
 from driftbandit.service.problems import RefusedError
@@ -32,13 +33,19 @@ class Loops:
         self._closed = False
 
     def look(self) -> None:
-        """Open all that are not; that replays what came after their checkpoints. Other services
-        may have made new ones, or have died and left theirs."""
-        with suppress(LedgerError):
-            self._known |= set(names(self.path))
+        """Open all that are not, or have stopped; that replays what came after their checkpoints.
+        Other services may have made new ones."""
+        self._meet()
+        for name, loop in self.opened.items():
+            self.suspect(name, loop)
         for name in sorted(self._known):
             with suppress(RefusedError):
                 self.get(name)
+
+    def _meet(self) -> None:
+        """Loops that other services have made."""
+        with suppress(LedgerError):
+            self._known |= set(names(self.path))
 
     @property
     def names(self) -> list[str]:
@@ -57,6 +64,8 @@ class Loops:
         found = self._open.get(name)
         if found is not None:
             return found
+        if name not in self._known and is_url(self.path):
+            self._meet()
         if name not in self._known:
             raise RefusedError(404, f"no loop {name!r}: declare it with PUT /v1/loops/NAME")
         with self._turn:
@@ -82,6 +91,8 @@ class Loops:
         """Make a loop, or check that it is what was declared; says whether it is new."""
         given = options(declared)
         check_name(name)
+        if is_url(self.path):
+            self._meet()
         with self._turn:
             if name not in self._known:
                 check_new(given)
@@ -107,7 +118,7 @@ class Loops:
     def suspect(self, name: str, loop: Loop) -> None:
         """Close a loop that has stopped, so that it can be opened again."""
         try:
-            loop.settle(0.0)
+            loop.check()
         except LedgerError as error:
             with self._turn:
                 if self._open.get(name) is loop:

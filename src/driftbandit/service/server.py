@@ -18,16 +18,26 @@ from driftbandit.service.limits import Limits
 
 log = logging.getLogger("driftbandit.service")
 HEADERS = 10.0  # seconds for the head of a request to arrive
+HEAD = 65_536  # bytes of a head, and what comes with its last part
+LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 CONNECTIONS = 1000
 IDLE, STOP = 30, 10  # seconds: of a connection without requests; for requests under way
 
 
 class Patient(HttpToolsProtocol):
-    """Closes connections that do not send the head of a request in time."""
+    """Closes connections that do not send the head of a request in time, or a very long one."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self._size = 0  # bytes of a head that is not complete
         self._late: Any = self.loop.call_later(HEADERS, self._give_up)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._size = self._size + len(data) if self._late is not None else 0
+        if self._size > HEAD and not self.transport.is_closing():
+            self.transport.write(LARGE)
+            self._give_up()
 
     def on_headers_complete(self) -> None:
         self._cancel()
