@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.ipc
+import pyarrow.parquet
 import pytest
 
 from driftbandit import (
@@ -307,6 +308,20 @@ def test_reading_is_lazy(monkeypatch):
     next(chunks)
     next(chunks)
     assert len(seen) == 2
+
+
+def test_a_parquet_file_is_not_held_in_memory(tmp_path):
+    """pyarrow would fetch all of it before the first row."""
+    x, n = np.random.default_rng(0).random((4, 40_000)), 40_000
+    columns = {f"x{k}": each for k, each in enumerate(x)} | {"action": ["a", "b"] * (n // 2)}
+    table = pa.table(columns | {"probability": np.full(n, 0.5), "reward": x[0]})
+    pyarrow.parquet.write_table(table, tmp_path / "log.parquet", row_group_size=1000)
+    del table
+    context, before = {"context": ["x0", "x1", "x2", "x3"]}, pa.total_allocated_bytes()
+    chunks = Log.read(tmp_path / "log.parquet", context, arms=["a", "b"]).chunks()
+    next(chunks)
+    held = pa.total_allocated_bytes() - before
+    assert held < 0.2 * (tmp_path / "log.parquet").stat().st_size
 
 
 def test_columns_are_mapped_by_name(tmp_path):

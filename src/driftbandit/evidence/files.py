@@ -51,7 +51,7 @@ def _parquet(path: Path, columns: Columns | None) -> Source:
     found = parquet.read_schema(path).names
 
     def batches() -> Iterator[Batch]:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(path, pre_buffer=False) as file:  # True holds all of the file
             wanted = [c for c in found if c in _needed(columns, found)]
             read = file.iter_batches(ROWS, columns=wanted)
             yield from mapped((batch.to_pydict() for batch in read), columns, wanted)
