@@ -90,6 +90,10 @@ class Comparison:
             "taught, with default= where it is the default"
         )
 
+    def between(self, first: str, second: str) -> list[Lead]:
+        """All leads of one over another: in the reward, and in metrics."""
+        return [each for each in self.leads if (each.first, each.second) == (first, second)]
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON knows it."""
         return {field.name: as_json(getattr(self, field.name)) for field in fields(self)}
