@@ -145,5 +145,6 @@ def standings(tally: Tally, reward: Reward, level: float) -> dict[str, Standing]
         if not over:
             band = Value.band(sums, 1.0 - level)
             low, high = unit.interval(float(band.low), float(band.high))
-            found[name] = Standing(unit.value(sums[DR] / sums[0]), low, high, int(sums[0]))
+            value = unit.value(float(sums[DR] / sums[0]))
+            found[name] = Standing(value, low, high, int(sums[0]))
     return found
