@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
 from driftbandit.loop.loop import Loop
 from driftbandit.loop.versions import Shadow
 from driftbandit.service import candidate_messages as c
@@ -89,7 +87,7 @@ def comparison(call: Call) -> Reply:
     """All numbers, and the same in words."""
     found = call.loop.compare()
     words = [line.strip() for line in repr(found).splitlines()]
-    return Reply(200, msgspec.convert({**found.to_dict(), "words": words}, c.Compared))
+    return Reply(200, c.Compared(**found.to_dict(), words=words))
 
 
 def promote(call: Call) -> Reply:
@@ -113,4 +111,5 @@ def _one(loop: Loop, name: str) -> c.Candidate:
 
 def _info(loop: Loop, one: Shadow) -> c.Candidate:
     share = loop.settings.trials.get(one.name, 0.0)
-    return msgspec.convert({**one.to_dict(), "share": share}, c.Candidate)
+    declared = {name: value for name, value in one.to_dict().items() if name != "type"}
+    return c.Candidate(**declared, share=share)

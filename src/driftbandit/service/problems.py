@@ -38,7 +38,7 @@ def problem(error: Exception) -> Problem:
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
         detail = "the answer takes too long: ask again, with the same id"
     title = HTTPStatus(status).phrase
-    leads = [msgspec.convert(as_json(each), Lead) for each in getattr(error, "leads", ())]
+    leads = [Lead(**as_json(each)) for each in getattr(error, "leads", ())]
     return Problem(title, status, detail, getattr(error, "difference", []), leads)
 
 
