@@ -14,6 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import ExitStack, closing, contextmanager
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -138,6 +139,26 @@ def test_the_report_can_be_kept(browser, port):
         "document.getElementById('report').click()"
     )
     assert "<title>Evaluation of live, default, uniform</title>" in until(browser, "window.kept")
+
+
+@needs_chromium
+def test_who_acts_and_who_would_like_to(browser, port):
+    assert ask(port, "PUT", "/v1/loops/who", SHOP)[0] == 201
+    visits(port, 5, loop="who")
+    shown = "document.getElementById('who').textContent"
+    browser.get(f"http://127.0.0.1:{port}/#who")
+    browser.refresh()
+    until(browser, f"{shown} == 'live acts.'")
+    path, bold = "/v1/loops/who/candidates/", {"rule": {"type": "Floor", "share": 0.5}}
+    for name in ("bold", EVIL):
+        assert ask(port, "PUT", path + quote(name), bold)[0] == 201
+    assert ask(port, "PATCH", path + "bold", {"share": 0.25})[0] == 200
+    both = f"bold 25.0 %, {EVIL} in the shadow"
+    until(browser, f"{shown} == arguments[0]", f"live acts. Candidates: {both}.")
+    asked = {"candidate": EVIL, "force": True}
+    assert ask(port, "POST", "/v1/loops/who/promotion", asked)[1]["acts"] == EVIL
+    until(browser, f"{shown} == arguments[0]", f"{EVIL} acts. Candidates: bold 25.0 %.")
+    assert browser.execute_script("return document.images.length") == 0
 
 
 @needs_chromium

@@ -41,6 +41,8 @@ def port(tmp_path_factory):
             assert ask(port, "PUT", "/v1/loops/news", NEWS)[0] == 201
             asked = {"context": {"age": 30}, "arms": ARMS, "id": "d"}
             assert ask(port, "POST", "/v1/loops/news/decisions", asked)[0] == 200
+            bold = {"rule": {"type": "Floor", "share": 0.5}}
+            assert ask(port, "PUT", "/v1/loops/news/candidates/bold", bold)[0] == 201
             yield port
 
 
@@ -48,7 +50,8 @@ def port(tmp_path_factory):
 def test_made_up_requests(port, label, mode):
     """Half of those with a name in their path are about the loop that there is."""
     operation, session = OPERATIONS[label], requests.Session()
-    names = {"name": "news", "id": "d"} if "{id}" in label else {"name": "news"}
+    there = {"name": "news", "id": "d", "candidate": "bold"}
+    names = {name: value for name, value in there.items() if f"{{{name}}}" in label}
     known = {"path_parameters": names} if "{name}" in label else {}
     most = CASES // (2 * len(ASKING) * 2) + 1
     for given_path in (known, {}):

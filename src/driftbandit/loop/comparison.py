@@ -90,6 +90,10 @@ class Comparison:
             "taught, with default= where it is the default"
         )
 
+    def between(self, first: str, second: str) -> list[Lead]:
+        """All leads of one over another: in the reward, and in metrics."""
+        return [each for each in self.leads if (each.first, each.second) == (first, second)]
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON knows it."""
         return {field.name: as_json(getattr(self, field.name)) for field in fields(self)}
@@ -141,5 +145,6 @@ def standings(tally: Tally, reward: Reward, level: float) -> dict[str, Standing]
         if not over:
             band = Value.band(sums, 1.0 - level)
             low, high = unit.interval(float(band.low), float(band.high))
-            found[name] = Standing(unit.value(sums[DR] / sums[0]), low, high, int(sums[0]))
+            value = unit.value(float(sums[DR] / sums[0]))
+            found[name] = Standing(value, low, high, int(sums[0]))
     return found

@@ -12,7 +12,7 @@ from typing import Any
 from driftbandit.loop.background import Background
 from driftbandit.loop.choose import Choice
 from driftbandit.loop.clerk import Clerk
-from driftbandit.loop.comparison import is_worse, lead
+from driftbandit.loop.comparison import Lead, is_worse, lead
 from driftbandit.loop.declaration import Settings
 from driftbandit.loop.erasure import erase
 from driftbandit.loop.events import DEFAULT, LIVE, Event, slate_size, write
@@ -29,6 +29,15 @@ from driftbandit.validate import show
 log = logging.getLogger("driftbandit.loop")
 
 TEACHING = ("background", "caller")
+
+
+class ConflictError(ValueError):
+    """What a loop does not allow as it stands now; where a proof is missing, `leads` are what is
+    known about the two."""
+
+    def __init__(self, words: str, leads: Sequence[Lead] = ()) -> None:
+        super().__init__(words)
+        self.leads = leads
 
 
 class Desk:
@@ -126,7 +135,7 @@ class Desk:
 
     def change(self, kind: str, data: dict[str, Any], chosen: Settings | None = None) -> None:
         """A change that is no lesson, and the settings with it; it holds when this returns."""
-        self._check_place()
+        self.check_place()
         more = {} if chosen is None else {"settings": chosen.to_dict()}
         event = self.submit(Ticket(kind, data=write(data | more))).event
         assert event is not None
@@ -134,10 +143,12 @@ class Desk:
         log.info("loop %r: %s %s", self.ledger.name, kind, data.get("name", ""))
         self._hear(event)
 
-    def _check_place(self) -> None:
+    def check_place(self) -> None:
+        """Raise where another one teaches: what it learns from is changed there."""
         if not self.ledger.lock.teaches:
-            raise ValueError(
-                f"loop {self.ledger.name!r} is taught by another one: ask that one, or close it"
+            raise ConflictError(
+                f"loop {self.ledger.name!r} is taught by another one: ask that one, whose health "
+                "says that it teaches, or close it"
             )
 
     def grow(self, features: Any) -> None:
@@ -146,7 +157,7 @@ class Desk:
 
     def erase(self, key: str, relearn: bool) -> int:
         """Runs between two groups of events, so that nothing comes in between."""
-        self._check_place()
+        self.check_place()
         counts: list[int] = []
         now = self.now
 

@@ -32,6 +32,8 @@ class Health:
     | `exploration` | mean probability that another arm than the likeliest is chosen |
     | `lag` | lessons that wait to be taught, or to be heard of, and for how many seconds |
     | `teaches` | whether it is taught here; else another one who writes to the ledger teaches |
+    | `acts` | who acts: "live", the name of a promoted candidate, or "default" |
+    | `candidates` | shares of decisions by name; 0 in the shadow |
     | `memory`, `state` | rewards that the estimate rests on; what AutoDOMD makes of its world |
     | `bias`, `calibration` | observed less expected rewards; both, from the least expected on |
     | `values` | mean reward of the loop, of uniform choices and of the default; None: unknown |
@@ -51,6 +53,8 @@ class Health:
     exploration: float
     lag: Lag
     teaches: bool
+    acts: str
+    candidates: Mapping[str, float]
     memory: float | None
     state: str | None
     bias: Mean | None
@@ -88,6 +92,7 @@ class Health:
             f"the latest {self.recent} decisions: "
             + ", ".join(f"{name} {getattr(self, name):.1%}" for name in shares),
             f"lag {self.lag.seconds:.1f} s, {self.lag.lessons} lessons; {self._memory()}",
+            f"{self.acts} acts{self._candidates()}",
             f"observed less expected: {_told(self.bias)}",
             "mean reward: " + "; ".join(f"{k} {_told(v)}" for k, v in self.values.items()),
         ]
@@ -96,6 +101,10 @@ class Health:
         for each in self.changed:
             lines.append(f"changed: {each.term} {each.before:+.3g} -> {each.after:+.3g}")
         return lines + [f"look: {concern}" for concern in self.concerns]
+
+    def _candidates(self) -> str:
+        shares = ", ".join(f"{name} {share:.1%}" for name, share in self.candidates.items())
+        return f"; candidates and their shares: {shares}" if shares else ""
 
     def _memory(self) -> str:
         if self.memory is None:

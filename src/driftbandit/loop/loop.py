@@ -25,6 +25,7 @@ from driftbandit.loop.request import text
 from driftbandit.loop.rules import Rule
 from driftbandit.loop.teacher import Lag
 from driftbandit.loop.tickets import Started, Ticket
+from driftbandit.loop.versions import Shadow
 from driftbandit.loop.watch import health
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.reward import Reward
@@ -301,6 +302,21 @@ class Loop:
     def features(self) -> Features:
         """The features as they are now, grown or not."""
         return self._desk.learner.version.features
+
+    @property
+    def policy(self) -> RowPolicy:
+        """The policy that is live now: as declared, grown, or a promoted candidate's."""
+        return self._desk.learner.version.policy
+
+    @property
+    def acts(self) -> str:
+        """Who acts: "live", the name of a promoted candidate, or "default"."""
+        return promotion.acts(self._desk)
+
+    @property
+    def candidates(self) -> dict[str, Shadow]:
+        """Candidates as they were declared, by name."""
+        return {one.shadow.name: one.shadow for one in [*self._desk.panel.candidates.values()]}
 
     @property
     def counts(self) -> dict[str, int]:

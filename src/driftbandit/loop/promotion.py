@@ -12,7 +12,7 @@ from driftbandit.features.values import nearest
 from driftbandit.loop.candidate import Candidate
 from driftbandit.loop.comparison import Comparison, leads, standings
 from driftbandit.loop.declaration import Settings, check_rule
-from driftbandit.loop.desk import Desk
+from driftbandit.loop.desk import ConflictError, Desk
 from driftbandit.loop.events import DEFAULT, LIVE
 from driftbandit.loop.guard import LEVEL
 from driftbandit.loop.mixture import probe
@@ -23,6 +23,10 @@ from driftbandit.validate import show
 log = logging.getLogger("driftbandit.loop")
 
 
+class UnknownError(ValueError):
+    """There is no such candidate."""
+
+
 def shadow(desk: Desk, name: Any, given: Sequence[Any], rule: Any, half_life: Any) -> None:
     """A candidate that learns and never acts."""
     name = text("a candidate's name", name)
@@ -31,8 +35,11 @@ def shadow(desk: Desk, name: Any, given: Sequence[Any], rule: Any, half_life: An
     elif not given:
         raise ValueError("a candidate has features, a policy or a rule of its own: pass one")
     with desk.switching:
+        desk.check_place()
         if name in (LIVE, DEFAULT, *(each.name for each in desk.past.shadows.values())):
-            raise ValueError(f"{name!r} is taken: every candidate of a loop has a name of its own")
+            raise ConflictError(
+                f"{name!r} is taken: every candidate of a loop has a name of its own"
+            )
         made = Shadow(name=name, rule=rule, **_learning(desk, given, half_life))
         _probe(desk, Candidate(0, made, desk.past.declaration))
         desk.change("shadow", made.to_dict())
@@ -75,6 +82,7 @@ def trial(desk: Desk, name: Any, share: Any) -> None:
 def retire(desk: Desk, name: Any) -> None:
     """A candidate goes."""
     with desk.switching:
+        desk.check_place()
         _known(desk, name)
         desk.change("retire", {"name": name}, _without(desk.current[1], name))
 
@@ -83,13 +91,24 @@ def _known(desk: Desk, name: Any) -> None:
     names = list(desk.panel.candidates)
     if name not in names:
         there = f"{nearest(name, names)}" if names else "there is none, see loop.shadow"
-        raise ValueError(f"{show(name)} is no candidate of this loop: {there}")
+        raise UnknownError(f"{show(name)} is no candidate of this loop: {there}")
 
 
 def acting(desk: Desk) -> str:
-    """Who acts."""
+    """Who acts, as comparisons name it."""
     aside = desk.panel.demoted or desk.current[1].mode == "apprentice"
     return DEFAULT if aside else LIVE
+
+
+def acts(desk: Desk) -> str:
+    """Who acts, by the name that it had as a candidate."""
+    return desk.learner.version.who if acting(desk) == LIVE else DEFAULT
+
+
+def shares(desk: Desk) -> dict[str, float]:
+    """Candidates, and the share of decisions that each has."""
+    trials = desk.current[1].trials
+    return {name: trials.get(name, 0.0) for name in [*desk.panel.candidates]}
 
 
 def compare(desk: Desk) -> Comparison:
@@ -118,16 +137,17 @@ def promote(desk: Desk, name: Any, over: Any, force: bool) -> None:
     if not isinstance(force, bool):
         raise ValueError(f"force must be True or False, got {show(force)}")
     with desk.switching:
+        desk.check_place()
         if name != LIVE:
             _known(desk, name)
-        acts = acting(desk)
-        if over not in (None, acts) or name == acts:
-            raise ValueError(f"{acts} acts: promote another one over {acts!r}, got {show(name)}")
+        now = acting(desk)
+        if over not in (None, now) or name == now:
+            raise ConflictError(f"{now} acts: promote another one over {now!r}, got {show(name)}")
         found = compare(desk)
-        refused = refusal(found, name, acts)
+        refused = refusal(found, name, now)
         if refused and not force:
-            raise ValueError(refused)
-        _promote(desk, name, {"over": acts, "forced": bool(refused), "evidence": found.to_dict()})
+            raise ConflictError(refused, found.between(name, now))
+        _promote(desk, name, {"over": now, "forced": bool(refused), "evidence": found.to_dict()})
 
 
 def _promote(desk: Desk, name: str, data: dict[str, Any]) -> None:
@@ -145,7 +165,7 @@ def _without(settings: Settings, name: str) -> Settings:
 
 def refusal(found: Comparison, name: str, over: str) -> str:
     """Why one must not be promoted over another, in numbers; "" if it may."""
-    both = [each for each in found.leads if (each.first, each.second) == (name, over)]
+    both = found.between(name, over)
     if not any(each.metric is None for each in both):
         return f"{name} was not compared with {over} yet: that takes decisions that are taught"
     for each in both:

@@ -18,12 +18,18 @@ from driftbandit.reward import Reward
 
 class Version:
     """Features at some time, and the policy that learns from their rows. `reign` is the seq of the
-    event that promoted it, 0 for what was declared."""
+    event that promoted it, 0 for what was declared; `who` is the candidate that it was."""
 
     def __init__(
-        self, features: Features, policy: RowPolicy, half_life: Any, reign: int = 0
+        self,
+        features: Features,
+        policy: RowPolicy,
+        half_life: Any,
+        reign: int = 0,
+        who: str = LIVE,
     ) -> None:
-        self.features, self.policy, self.half_life, self.reign = features, policy, half_life, reign
+        self.features, self.policy, self.half_life = features, policy, half_life
+        self.reign, self.who = reign, who
 
     @property
     def name(self) -> str:
@@ -43,10 +49,10 @@ class Version:
 
     def grown(self, features: Features, reward: Reward) -> Version:
         policy = grown_policy(self.policy, features.problem(reward))
-        return Version(features, policy, self.half_life, self.reign)
+        return Version(features, policy, self.half_life, self.reign, self.who)
 
     def promoted(self, seq: int) -> Version:
-        return Version(self.features, self.policy, self.half_life, seq)
+        return Version(self.features, self.policy, self.half_life, seq, self.who)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +67,7 @@ class Shadow(Recipe):
 
     @property
     def version(self) -> Version:
-        return Version(self.features, self.policy, self.half_life)
+        return Version(self.features, self.policy, self.half_life, who=self.name)
 
 
 def shadows(events: Sequence[Event]) -> dict[int, Shadow]:

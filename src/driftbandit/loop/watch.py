@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from driftbandit.loop import clock
+from driftbandit.loop import clock, promotion
 from driftbandit.loop.changes import changes
 from driftbandit.loop.curve import curve
 from driftbandit.loop.desk import Desk
@@ -45,6 +45,8 @@ def health(desk: Desk, since: float | None) -> Health:
         **shares(told),
         lag=desk.teacher.lag,
         teaches=ledger.lock.teaches,
+        acts=promotion.acts(desk),
+        candidates=promotion.shares(desk),
         **memory(desk.learner, lines, desk.clerk.clock),
         bias=bias,
         calibration=bins,

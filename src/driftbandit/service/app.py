@@ -30,11 +30,10 @@ from driftbandit.service.keys import Keys, OpenDoor
 from driftbandit.service.limits import Limits
 from driftbandit.service.live import Live
 from driftbandit.service.loops import Loops
-from driftbandit.service.messages import Declared
 from driftbandit.service.metrics import Metrics
 from driftbandit.service.openapi import document
 from driftbandit.service.problems import RefusedError
-from driftbandit.service.routes import ROUTES, Route
+from driftbandit.service.routes import AS_TOML, ROUTES, Route
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -107,14 +106,14 @@ def _handler(door: Door, route: Route) -> Handler:
     decoder: dict[str, Any] | None = None
     if route.body is not None:
         decoder = {"application/json": msgspec.json.Decoder(route.body).decode}
-    if route.body is Declared:
+    if route.body in AS_TOML:
         assert decoder is not None
-        decoder["application/toml"] = _from_toml
+        decoder["application/toml"] = partial(_from_toml, route.body)
     return partial(door.pass_through, route, decoder)
 
 
-def _from_toml(raw: bytes) -> Declared:
-    return msgspec.convert(tomllib.loads(raw.decode()), Declared)
+def _from_toml(kind: Any, raw: bytes) -> Any:
+    return msgspec.convert(tomllib.loads(raw.decode()), kind)
 
 
 def _document() -> Handler:

@@ -142,6 +142,16 @@ class Client:
         """How the loop is doing."""
         return self._call("GET", "/health")
 
+    def compare(self) -> dict[str, Any]:
+        """How candidates stand, as `Loop.compare` says; `words` has it in sentences."""
+        return self._call("GET", "/comparison")
+
+    def promote(self, candidate: str, *, over: str | None = None, force: bool = False) -> str:
+        """Let a candidate act, as `Loop.promote` does; returns who acts. Without proof it is a
+        `ServiceError`, whose `problem["leads"]` says what is known."""
+        asked = {"candidate": candidate, "over": over, "force": force}
+        return str(self._call("POST", "/promotion", asked)["acts"])
+
     def _call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         return self._wire.call(method, self._path + path, body)
 

@@ -148,6 +148,11 @@ function tiles({ report, behind, waiting, mode, policy }) {
     tile("behind", "learner behind", `${behind.toFixed(1)} s`, `${waiting} lessons wait`, behind)];
 }
 
+function who({ acts, candidates }) {
+  const shares = Object.entries(candidates).map(([name, share]) => `${name} ${share ? percent(share) : "in the shadow"}`);
+  return `${acts} acts.${shares.length ? ` Candidates: ${shares.join(", ")}.` : ""}`;
+}
+
 // ---- charts over time
 
 const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 43200, 86400];
@@ -287,6 +292,7 @@ function show(view) {
   complain("");
   at("concerns").replaceChildren(...health.report.concerns.map(text => element("li", text)));
   at("tiles").replaceChildren(...tiles(health));
+  at("who").textContent = who(health.report);
   legend(at("legend"), series);
   legend(at("parts"), shares);
   plot(at("reward"), series);

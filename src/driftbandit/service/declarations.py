@@ -15,6 +15,7 @@ from driftbandit.loop.opening import settings
 from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
 from driftbandit.reward import Reward
+from driftbandit.service.candidate_messages import Proposed
 from driftbandit.service.messages import Changes, Declared, Difference
 
 UNSET: dict[str, Any] = dict.fromkeys(("floor", "rule", "mode", "holdout", "guard"))
@@ -26,7 +27,7 @@ MOST_TERMS, MOST_DIM = 100_000, 512  # what one declaration may ask of memory
 
 def options(declared: Declared) -> dict[str, Any]:
     """The options of `Loop` that a declaration gives."""
-    given = _given(declared)
+    given = given_of(declared)
     if "features" in given:
         given["features"] = features(given["features"])
     if "reward" in given:
@@ -52,12 +53,12 @@ def check_new(given: dict[str, Any]) -> None:
 
 def changes(changed: Changes) -> dict[str, Any]:
     """The options of `Loop.set`."""
-    given = _given(changed)
+    given = given_of(changed)
     made = {"rule": rule, "guard": guard}
     return given | {name: make(given[name]) for name, make in made.items() if name in given}
 
 
-def _given(message: Declared | Changes) -> dict[str, Any]:
+def given_of(message: Declared | Changes | Proposed) -> dict[str, Any]:
     values = {name: getattr(message, name) for name in message.__struct_fields__}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -132,7 +133,7 @@ def build(kind: type[Any], data: Mapping[str, Any]) -> Any:
 
 def difference(loop: Loop, declared: Declared) -> list[Difference]:
     """What a declaration gives and the loop has otherwise."""
-    given = _given(declared)
+    given = given_of(declared)
     before: dict[str, Any] = {
         **loop.declaration.to_dict(),
         "features": loop.features.to_dict(),
@@ -143,7 +144,7 @@ def difference(loop: Loop, declared: Declared) -> list[Difference]:
     known = [*_versions(loop.features), loop.declaration.features.to_dict()]
     if "features" in now and now["features"] in known:
         names.discard("features")
-    return [each for name in sorted(names) for each in _apart(name, before[name], now[name])]
+    return [each for name in sorted(names) for each in apart(name, before[name], now[name])]
 
 
 def _as_stored(loop: Loop, given: dict[str, Any]) -> dict[str, Any]:
@@ -167,10 +168,10 @@ def _versions(features: Features | None) -> Iterator[dict[str, Any]]:
         features = features.base
 
 
-def _apart(name: str, before: Any, now: Any) -> Iterator[Difference]:
+def apart(name: str, before: Any, now: Any) -> Iterator[Difference]:
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for each in dict.fromkeys([*before, *now]):
-            yield from _apart(f"{name}.{each}", before.get(each), now.get(each))
+            yield from apart(f"{name}.{each}", before.get(each), now.get(each))
     elif before != now and list_of(before) != list_of(now):
         yield Difference(name, before, now)
 

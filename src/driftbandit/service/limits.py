@@ -17,13 +17,14 @@ class Limits:
     batch: int = 1000  # decisions in one request
     arms: int = 1000  # in one decision
     loops: int = 100  # in one file
+    candidates: int = 10  # of one loop: each of them is taught all lessons
     rows: int = 100_000  # in one evaluation
     streams: int = 100  # dashboards that are open at once
     rate: float = 5000.0  # requests a second of one key, and twice as many at once
     seconds: float = 30.0  # for an answer, and for a body to arrive
 
     def __post_init__(self) -> None:
-        for name in ("body", "batch", "arms", "loops", "rows", "streams"):
+        for name in ("body", "batch", "arms", "loops", "candidates", "rows", "streams"):
             validate.count(name, getattr(self, name), "a limit of the service")
         for name in ("rate", "seconds"):
             validate.positive(name, getattr(self, name), "a limit of the service")

@@ -120,7 +120,7 @@ class Watched:
 def health(name: str, loop: Loop, since: float | None) -> v.Health:
     """How a loop is doing, and with `since` what has changed."""
     report = loop.health(since=since).to_dict()
-    mode, policy = loop.settings.mode, type(loop.declaration.policy).__name__
+    mode, policy = loop.settings.mode, type(loop.policy).__name__
     return v.Health(name, mode, policy, loop.counts, *loop.lag, report)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from driftbandit.service.candidate_messages import Lead
+
 At = float | datetime | None  # seconds since the epoch, or a time with its zone
 Duration = float | str | None  # seconds, or text such as "30min"
 
@@ -118,6 +120,7 @@ class Problem(Struct, omit_defaults=True):
     status: int
     detail: str
     difference: list[Difference] = []
+    leads: list[Lead] = []  # what is known, where a promotion is refused
 
 
 class MadeOrNot(Struct, omit_defaults=True):

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from driftbandit.service.messages import Declared, Problem
-from driftbandit.service.routes import ROUTES, Route
+from driftbandit.service.messages import Problem
+from driftbandit.service.routes import AS_TOML, ROUTES, Route
 
 EVERYWHERE = (400, 401, 403, 408, 413, 429, 503)  # whatever is asked, with a key
 REF = "#/components/schemas/{name}"
@@ -56,7 +56,7 @@ def _operation(route: Route) -> dict[str, Any]:
         for name in re.findall(r"{(\w+)", route.path)
     ] + [{"name": name, "in": "query", "schema": QUERY[name]} for name in route.query]
     if route.body:
-        kinds = ["application/json", *(["application/toml"] if route.body is Declared else [])]
+        kinds = ["application/json", *(["application/toml"] if route.body in AS_TOML else [])]
         made["requestBody"] = {"required": True, "content": _content(route.body, kinds)}
     made["responses"] = {str(status): _answer(kind) for status, kind in route.answers}
     refusals = (*EVERYWHERE, *route.problems) if route.role else (503,)

@@ -9,7 +9,11 @@ from http import HTTPStatus
 import msgspec
 
 from driftbandit.loop.answers import UsedIdError
+from driftbandit.loop.desk import ConflictError
 from driftbandit.loop.events import LedgerError
+from driftbandit.loop.health import as_json
+from driftbandit.loop.promotion import UnknownError
+from driftbandit.service.candidate_messages import Lead
 from driftbandit.service.messages import Difference, Problem
 
 log = logging.getLogger("driftbandit.service")
@@ -34,13 +38,16 @@ def problem(error: Exception) -> Problem:
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
         detail = "the answer takes too long: ask again, with the same id"
     title = HTTPStatus(status).phrase
-    return Problem(title, status, detail, getattr(error, "difference", []))
+    leads = [Lead(**as_json(each)) for each in getattr(error, "leads", ())]
+    return Problem(title, status, detail, getattr(error, "difference", []), leads)
 
 
 def _status(error: Exception) -> int:
     kinds: tuple[tuple[type[Exception], int], ...] = (
         (LedgerError, 503),
         (UsedIdError, 409),
+        (ConflictError, 409),
+        (UnknownError, 404),
         (msgspec.MsgspecError, 400),
         (ValueError, 422),
         (RecursionError, 400),

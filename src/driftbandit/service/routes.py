@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from driftbandit.service import candidate_messages as c
+from driftbandit.service import candidates, evaluations, reports
 from driftbandit.service import endpoints as do
-from driftbandit.service import evaluations, reports
 from driftbandit.service import messages as m
 from driftbandit.service import views as v
 
 NAME, ID = "/v1/loops/{name}", "/v1/loops/{name}/decisions/{id}"
+CANDIDATE = "/v1/loops/{name}/candidates/{candidate}"
+AS_TOML = (m.Declared, c.Proposed)  # bodies that may also be TOML
 
 
 class Route(NamedTuple):
@@ -69,6 +72,37 @@ ROUTES = (
     Route(
         "DELETE", ID, "decide", do.cancel, "Say that a decision was never shown",
         answers=((200, m.Outcome),), query=("position",), problems=(404, 422),
+    ),
+    Route(
+        "GET", f"{NAME}/candidates", "read", candidates.everybody, "Who acts, and the candidates",
+        answers=((200, c.Candidates),), problems=(404,),
+    ),
+    Route(
+        "PUT", CANDIDATE, "admin", candidates.propose,
+        "A candidate that learns and never acts, as JSON or TOML; repeating it is safe",
+        c.Proposed, ((200, c.Candidate), (201, c.Candidate)), problems=(404, 409, 415, 422),
+    ),
+    Route(
+        "GET", CANDIDATE, "read", candidates.show, "A candidate, and its share of decisions",
+        answers=((200, c.Candidate),), problems=(404,),
+    ),
+    Route(
+        "PATCH", CANDIDATE, "admin", candidates.trial, "Give a candidate a share of decisions",
+        c.Trial, ((200, c.Candidate),), problems=(404, 409, 415, 422),
+    ),
+    Route(
+        "DELETE", CANDIDATE, "admin", candidates.retire, "Let a candidate go",
+        answers=((200, c.Candidates),), problems=(404, 409, 422),
+    ),
+    Route(
+        "GET", f"{NAME}/comparison", "read", candidates.comparison,
+        "How candidates stand against the live policy and the default",
+        answers=((200, c.Compared),), problems=(404,),
+    ),
+    Route(
+        "POST", f"{NAME}/promotion", "admin", candidates.promote,
+        "Let a candidate act, if that is proved; repeating it is safe",
+        c.Promotion, ((200, c.Candidates),), problems=(404, 409, 415, 422),
     ),
     Route(
         "GET", f"{NAME}/health", "read", reports.health, "How a loop is doing",
