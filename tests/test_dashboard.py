@@ -148,16 +148,16 @@ def test_who_acts_and_who_would_like_to(browser, port):
     shown = "document.getElementById('who').textContent"
     browser.get(f"http://127.0.0.1:{port}/#who")
     browser.refresh()
-    until(browser, f"{shown} == 'live acts.'")
+    until(browser, f"{shown} == 'Decides now: live.'")
     path, bold = "/v1/loops/who/candidates/", {"rule": {"type": "Floor", "share": 0.5}}
     for name in ("bold", EVIL):
         assert ask(port, "PUT", path + quote(name), bold)[0] == 201
     assert ask(port, "PATCH", path + "bold", {"share": 0.25})[0] == 200
     both = f"bold 25.0 %, {EVIL} in the shadow"
-    until(browser, f"{shown} == arguments[0]", f"live acts. Candidates: {both}.")
+    until(browser, f"{shown} == arguments[0]", f"Decides now: live. Candidates: {both}.")
     asked = {"candidate": EVIL, "force": True}
     assert ask(port, "POST", "/v1/loops/who/promotion", asked)[1]["acts"] == EVIL
-    until(browser, f"{shown} == arguments[0]", f"{EVIL} acts. Candidates: bold 25.0 %.")
+    until(browser, f"{shown} == arguments[0]", f"Decides now: {EVIL}. Candidates: bold 25.0 %.")
     assert browser.execute_script("return document.images.length") == 0
 
 

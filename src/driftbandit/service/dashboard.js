@@ -150,7 +150,7 @@ function tiles({ report, behind, waiting, mode, policy }) {
 
 function who({ acts, candidates }) {
   const shares = Object.entries(candidates).map(([name, share]) => `${name} ${share ? percent(share) : "in the shadow"}`);
-  return `${acts} acts.${shares.length ? ` Candidates: ${shares.join(", ")}.` : ""}`;
+  return `Decides now: ${acts}.${shares.length ? ` Candidates: ${shares.join(", ")}.` : ""}`;
 }
 
 // ---- charts over time
