@@ -26,7 +26,7 @@ from driftbandit.estimators.streams import Difference
 
 SHARE, FLOOR, ARMS, CLICKS, ALPHA, POWER = 0.1, 0.02, 20, 0.05, 0.05, 0.8
 EFFECTS = {"equal": 0.0, "10 % worse": -0.1, "10 % better": 0.1}
-LOOKS = 200  # in a run
+LOOKS = 200  # in a run, after equal numbers of rows
 MOST = 64  # equal candidates of 1,000: 50, and two standard deviations
 
 
@@ -51,19 +51,22 @@ def trial(n: int, effect: float, rng: np.random.Generator) -> tuple[Arms, Any, A
     return arms, clicks, np.tile([1.0, 0.0, 0.0], n), np.tile([0.0, 1.0, 0.0], n)
 
 
-def lead(arms: Arms, clicks: Any, pi: tuple[Any, Any], model: Any, looks: Any) -> Any:
-    """Lower bounds on how much better the first is, at some looks. `Loop.promote` has the same
-    bounds on the same rows (tests/test_shadow.py), so what is found here holds there."""
-    sums = np.cumsum(Difference().columns(arms, pi, model, clicks), axis=0)[looks]
+def lead(n: int, effect: float, seed: int) -> Any:
+    """Lower bounds on how much better the candidate is, at every look. `Loop.promote` has the same
+    bounds on the same rows, so what is found here holds there."""
+    rng, stream, model = np.random.default_rng(seed), Difference(), np.full(3 * n, CLICKS)
+    added = []
+    for _ in range(LOOKS):
+        arms, clicks, new, live = trial(n, effect, rng)
+        added.append(stream.columns(arms, (new, live), model, clicks).sum(axis=0))
+    sums = np.cumsum(added, axis=0)
     return lower(sums[:, 0], *Difference.bets(sums, True), ALPHA, 2.0) - 1.0
 
 
 def promoted(n: int, effect: float, seed: int) -> int | None:
     """The row after which the gate opens; None if it stays closed."""
-    arms, clicks, new, live = trial(n, effect, np.random.default_rng(seed))
-    looks = np.linspace(0, n - 1, LOOKS + 1, dtype=int)[1:]
-    opened = looks[lead(arms, clicks, (new, live), np.full(3 * n, CLICKS), looks) > 0.0]
-    return int(opened[0]) + 1 if len(opened) else None
+    opened = np.flatnonzero(lead(n // LOOKS, effect, seed) > 0.0)
+    return int(opened[0] + 1) * (n // LOOKS) if len(opened) else None
 
 
 def main() -> int:
