@@ -500,7 +500,8 @@ def gate(monkeypatch):
     return importlib.import_module("benchmarks.promotion")
 
 
-def rows(arms, clicks, new, live, q):
+def rows(arms, clicks, both, q):
+    new, live = both
     ends = [*arms.start[1:], len(arms.h)]
     for k, (first, last) in enumerate(zip(arms.start, ends)):
         pi = new[first:last], live[first:last]
@@ -512,10 +513,10 @@ def rows(arms, clicks, new, live, q):
 def test_the_gate_is_that_of_the_benchmark_and_does_not_depend_on_how_rows_are_cut(gate):
     n = 1000
     for seed, effect in enumerate((0.0, 8.0)):
-        arms, clicks, new, live = gate.trial(n, effect, np.random.default_rng(seed))
-        q, looks = np.full(3 * n, gate.CLICKS), np.array([249, 999])
-        bounds = gate.lead(arms, clicks, (new, live), q, looks)
-        all_rows, found = list(rows(arms, clicks, new, live, q)), []
+        rng = np.random.default_rng(seed)
+        parts = [gate.trial(size, effect, rng) for size in (250, n - 250)]
+        bounds, found = gate.lead(parts), []
+        all_rows = [row for part in parts for row in rows(*part)]
         for cut in (1, 7, 100):
             tally, opened_at = Tally(), []
             for first, last in ((0, 250), (250, n)):
@@ -554,6 +555,6 @@ def test_a_loop_has_the_bounds_of_the_benchmark_on_the_rows_of_its_log(gate, tmp
         n, found = len(parts["R"]), {name: np.array(part) for name, part in parts.items()}
         start = np.arange(0, 3 * n, 3)
         arms = Arms(start, start + found["chosen"], found["h"])
-        low = gate.lead(arms, found["R"], (found["new"], found["live"]), found["q"], [n - 1])
+        low = gate.lead([(arms, found["R"], (found["new"], found["live"]), found["q"])])
         assert own.rows == n == 120
         assert own.low == pytest.approx(low[0], abs=1e-9)
