@@ -18,10 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.tables import RESULTS
-
 ROOT = Path(__file__).parent.parent
-STORED = RESULTS / "examples.json"
+STORED = ROOT / "docs" / "results" / "examples.json"
 FIGURES = ROOT / "docs" / "gallery"
 STYLE = Path(__file__).with_name("gallery.mplstyle")
 CELL = re.compile(r"^# %% (\w+)\n", flags=re.M)
