@@ -12,7 +12,6 @@ the gate opens too often, or too late.
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.tables import write_rows
 from driftbandit.estimators.bets import Arms
 from driftbandit.estimators.sequences import lower
 from driftbandit.estimators.streams import Difference
@@ -89,9 +89,7 @@ def main() -> int:
         after = f", half of them within {median(rows):,.0f} rows" if rows else ""
         print(f"  {name:<12} promoted {len(rows):,} times{after}{'  MISSED' * bad}", flush=True)
         lines.append([name, f"{len(rows):,}", f"{median(rows):,.0f}" if rows else ""])
-    if given.csv:
-        with given.csv.open("w", newline="") as file:
-            csv.writer(file).writerows(lines)
+    write_rows(given.csv, lines)
     return int(missed)
 
 

@@ -24,11 +24,13 @@ from driftbandit import (
     Thompson,
 )
 from driftbandit.estimators.bets import Arms
-from driftbandit.loop import database, replay
+from driftbandit.loop import replay
 from driftbandit.loop.book import Book, Lesson
 from driftbandit.loop.comparison import lead
 from driftbandit.loop.events import Event
 from driftbandit.loop.tally import Row, Tally
+
+pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
 CLICKS = Reward(0, 1, wait=50, missing=0)
 TOPIC = Category(["x", "y", "z"])
@@ -37,11 +39,6 @@ WIDER = Features(context={"age": Number(18, 90), "vip": Flag()}, arm={"topic": T
 ARMS = {topic: {"topic": topic} for topic in "xyz"}
 RANDOM = {"rule": InverseGap(0.1, strength=0.0), "floor": None}  # all arms alike
 COSTS = Guard(metrics={"cost": Reward(0, 1, goal="min", wait=50, missing=0)})
-
-
-@pytest.fixture(autouse=True)
-def _no_wait_for_the_disk(monkeypatch):
-    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
 
 
 def opened(path, **options):

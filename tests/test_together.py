@@ -3,16 +3,12 @@
 import pytest
 
 from driftbandit import DOMD, Category, Features, Loop, Number, Reward
-from driftbandit.loop import database
 from driftbandit.loop.events import LedgerError
+
+pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
 FEATURES = Features(context={"age": Number(18, 90)}, arm={"topic": Category(["x", "y"])})
 ARMS = {"a": {"topic": "x"}, "b": {"topic": "y"}}
-
-
-@pytest.fixture(autouse=True)
-def _no_wait_for_the_disk(monkeypatch):
-    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
 
 
 def opened(path):
