@@ -177,7 +177,7 @@ def test_in_the_background_it_is_the_same(tmp_path, half_life):
         check(loop)
 
 
-def by_hand(loop, upto):
+def by_hand(loop, upto, history=False):
     """Live and candidate, taught one after the other what the log says was taught, up to a count
     of changes that a decision names."""
     live, wide = (Bandit(DOMD(problem=each.problem(CLICKS))) for each in (FEATURES, WIDER))
@@ -190,7 +190,7 @@ def by_hand(loop, upto):
         data = events[change.decision].read()
         arm, age = data["arms"][data["choice"]], {"age": data["context"]["age"]}
         live.update(FEATURES.encode(age, [arm])[0], change.value)
-        if born:
+        if born or history:
             wide.update(WIDER.encode(data["context"], [arm])[0], change.value)
     return live, wide
 
@@ -201,16 +201,17 @@ def floored(bandit, X, floor=0.3):
     return p
 
 
-def test_what_is_logged_is_the_mixture(tmp_path):
+@pytest.mark.parametrize("history", [False, True])
+def test_what_is_logged_is_the_mixture(tmp_path, history):
     with opened(tmp_path / "a.db") as loop:
         play(loop, 0, 10, vip=False)
-        loop.shadow("wide", WIDER)
+        loop.shadow("wide", WIDER, history=history)
         loop.trial("wide", share=0.25)
         play(loop, 10, 30)
         seen = 0
         for event in decisions(loop)[10::3]:
             data = event.read()
-            live, wide = by_hand(loop, data["learner"][1])
+            live, wide = by_hand(loop, data["learner"][1], history)
             arms, age = data["arms"], {"age": data["context"]["age"]}
             p = 0.75 * floored(live, FEATURES.encode(age, arms))
             p += 0.25 * floored(wide, WIDER.encode(data["context"], arms))
@@ -439,6 +440,7 @@ def test_mistakes_are_refused_with_a_remedy(tmp_path):
             ),
             "rule must be": lambda: loop.shadow("b", rule="Floor"),
             "pass that, too": lambda: loop.shadow("b", WIDER, half_life="1h"),
+            "history must be": lambda: loop.shadow("b", WIDER, history="yes"),
             "did you mean 'new'": lambda: loop.trial("newer"),
             "less than 1": lambda: loop.trial("new", share=1.0),
             "share must be": lambda: loop.trial("new", share=-0.1),

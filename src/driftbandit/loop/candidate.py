@@ -9,7 +9,7 @@ from driftbandit.loop.choose import Asked, words
 from driftbandit.loop.decision import Request
 from driftbandit.loop.declaration import Declaration, Settings
 from driftbandit.loop.keyed import learner_for
-from driftbandit.loop.learner import Learner, View
+from driftbandit.loop.learner import View
 from driftbandit.loop.mixture import Vote
 from driftbandit.loop.rules import Rule
 from driftbandit.loop.versions import Shadow
@@ -24,11 +24,6 @@ class Candidate:
         self.seq, self.shadow = seq, shadow
         self.learner = learner_for(declaration, shadow.version)
         self.unread = 0  # latest decisions that it could not read
-
-    def begin(self, live: Learner) -> None:
-        """Who differs by its rule alone begins with what the live one knows."""
-        if self.shadow.version.is_like(live.version):
-            self.learner.load(*live.state(), self.shadow.version)
 
     def rows(self, request: Request) -> Floats | None:
         """Rows of all arms at every position; None if it cannot read them."""

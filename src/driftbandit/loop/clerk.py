@@ -141,7 +141,8 @@ class Clerk(Hatch):
         if self.book.keep is None:
             return
         then = self.clock - self.book.keep
-        old = [each for each in self.ledger.checkpoints() if each.at <= then]
+        begun = [each.seq for each in self.ledger.declared() if each.kind == "shadow"]
+        old = [e for e in self.ledger.checkpoints() if e.at <= then and not _amid(e, begun)]
         if old and old[-1].seq > self.ledger.base:
             self.ledger.rest_on(old[-1].seq, start=old[-1].read()["mark"][1])
             self._stale = True
@@ -156,3 +157,9 @@ class Clerk(Hatch):
     def mark(self) -> Mark:
         book = self.book
         return Mark(book.seq, book.since, book.w, book.latest, dict(book.counts))
+
+
+def _amid(checkpoint: Event, begun: Sequence[int]) -> bool:
+    """Whether a candidate came while a checkpoint was under way: what it began with would go."""
+    mark = checkpoint.read()["mark"][0]
+    return any(mark < seq < checkpoint.seq for seq in begun)

@@ -48,6 +48,7 @@ class Desk:
             raise ValueError(f"teaching must be one of {TEACHING}, got {show(teaching)}")
         self.ledger, self.past, self._caller = ledger, past, teaching == "caller"
         self.switching = threading.RLock()  # held from a check to the change that rests on it
+        self.studying = threading.Lock()  # held while a candidate learns what the log has
         book, self.learner, self.panel = latest(ledger, past)
         shared = Background if ledger.lock.alone else Following
         kind = Teacher if self._caller else shared
@@ -158,6 +159,7 @@ class Desk:
     def erase(self, key: str, relearn: bool) -> int:
         """Runs between two groups of events, so that nothing comes in between."""
         self.check_place()
+        self.teacher.settle()  # not in the clerk's time, in which nobody can decide
         counts: list[int] = []
         now = self.now
 

@@ -9,7 +9,7 @@
 | reward | decision | value, whether it was clipped, `of`: the decision's seq if there was one |
 | cancel | decision | `of` |
 | metric | decision | name, value, `of` |
-| shadow | | a candidate: name, features, policy, rule |
+| shadow | | a candidate: name, features, policy, rule; `history`: it learnt the past first |
 | retire | | the candidate's name; settings from here on |
 | promote | | name, over whom, whether it was forced, the evidence; settings from here on |
 | demote | | the evidence by which the guard let the default take over |
@@ -55,6 +55,11 @@ class Event(NamedTuple):
     id: str | None = None
     key: str | None = None
     data: str = "{}"  # JSON
+
+    @property
+    def blank(self) -> Event:
+        """What is left of it when it is erased."""
+        return Event(self.seq, "erased", self.at)
 
     def read(self) -> dict[str, Any]:
         """The data."""

@@ -7,6 +7,7 @@ synchronous FULL). Nothing here knows what events mean.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -29,6 +30,7 @@ class Ledger(Records):
     ) -> None:
         store = connect(path, write=write)
         self._lock: Lock | None = None
+        self._gate, self._readers = threading.Lock(), set[object]()
         try:
             if write:
                 store.do("INSERT INTO loop (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))
@@ -85,6 +87,24 @@ class Ledger(Records):
         query = f"INSERT INTO snapshot VALUES (?, ?, ?, ?) ON CONFLICT (loop) DO UPDATE SET {new}"
         self._ask(f"{query} {only}", lessons, about, state)
 
+    def keep(self, seq: int, state: bytes) -> None:
+        """Store numbers beside an event, once, where the loop is taught; they go with the
+        checkpoints of their time."""
+        if self._lock and self._lock.teaches:
+            new = "INSERT INTO checkpoint VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING seq"
+            self._ask(new, seq, state)
+
+    @contextmanager
+    def undivided(self) -> Iterator[None]:
+        """Nothing that is kept is let go meanwhile: somebody reads all of it."""
+        reader = object()
+        with self._gate:
+            self._readers.add(reader)
+        try:
+            yield
+        finally:
+            self._readers.discard(reader)
+
     def erase(self, seqs: Sequence[int], events: Sequence[Event], states: States) -> None:
         """Blank what these events said, and append others. Older checkpoints go; the new one is
         where replays start from now on."""
@@ -104,9 +124,11 @@ class Ledger(Records):
 
     def rest_on(self, base: int, start: int) -> None:
         """Replays start from the checkpoint `base` from now on; older ones go. Events before
-        `start` are not kept, and `sweep` deletes them."""
-        with self._base.transaction():
-            self._rest_on(base, start)
+        `start` are not kept, and `sweep` deletes them. Another time, if somebody reads them."""
+        with self._gate:
+            if not self._readers:
+                with self._base.transaction():
+                    self._rest_on(base, start)
 
     def _rest_on(self, base: int, start: int) -> None:
         self._base.do("DELETE FROM checkpoint WHERE loop = ? AND seq < ?", (self._loop, base))

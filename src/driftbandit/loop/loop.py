@@ -223,13 +223,19 @@ class Loop:
         self._desk.grow(features)
 
     def shadow(
-        self, name: str, *given: Any, rule: Rule | None = None, half_life: Any = None
+        self,
+        name: str,
+        *given: Any,
+        rule: Rule | None = None,
+        half_life: Any = None,
+        history: bool = True,
     ) -> None:
         """A candidate that learns from every lesson and never acts: `given` are Features, a policy
-        as in `Loop`, or both, and the rest is as the live policy has it. One that differs by its
-        rule alone begins with what the live policy knows. `decide` takes columns of all candidates.
-        """
-        promotion.shadow(self._desk, name, given, rule, half_life)
+        as in `Loop`, or both, and the rest is as the live policy has it. It first learns what the
+        log has, in this thread, and is then what it would be had it been there from the log's
+        beginning; without `history` it begins with nothing. One that differs by its rule alone
+        begins with what the live policy knows. `decide` takes columns of all candidates."""
+        promotion.shadow(self._desk, name, given, rule, half_life, history)
 
     def trial(self, name: str, share: float = 0.1) -> None:
         """Give a candidate a share of decisions; 0 ends it. The probabilities of the mixture are

@@ -24,9 +24,7 @@ from driftbandit.loop.learner import Learner, View, digest
 from driftbandit.loop.mixture import Vote, Votes, probe
 from driftbandit.loop.past import Past
 from driftbandit.loop.tally import Row, Tally
-from driftbandit.loop.versions import Shadow
 from driftbandit.loop.waiting import Lesson
-from driftbandit.recipe import Recipe
 
 LOOK = 100  # rows from one look of the guard to the next
 
@@ -113,12 +111,16 @@ class Panel:
             if self.alarm:
                 self.alarm(tally)
 
+    def admit(self, one: Candidate, event: Event, learner: Learner) -> None:
+        """A candidate comes; from here on it is compared."""
+        self.past.shadows[event.seq] = one.shadow
+        self.candidates[one.shadow.name] = one
+        learner.count(event)
+
     def switch(self, event: Event, learner: Learner) -> None:
-        """A candidate comes, goes or takes over, or the default does."""
+        """A candidate goes or takes over, or the default does."""
         data, tally = event.read(), self.tally
-        if event.kind == "shadow":
-            self._begin(event.seq, Recipe.from_dict(data), learner)
-        elif event.kind == "retire":
+        if event.kind == "retire":
             self._end(data["name"])
         elif event.kind == "promote" and data["name"] != LIVE:
             learner.become(self.candidates[data["name"]].learner, event)
@@ -128,11 +130,6 @@ class Panel:
             tally.forget(LIVE, DEFAULT)
         self.demoted = event.kind == "demote" or (self.demoted and event.kind != "promote")
         learner.count(event)
-
-    def _begin(self, seq: int, shadow: Shadow, learner: Learner) -> None:
-        self.past.shadows[seq] = shadow
-        one = self.candidates[shadow.name] = Candidate(seq, shadow, self.past.declaration)
-        one.begin(learner)
 
     def _end(self, name: str) -> None:
         del self.candidates[name]

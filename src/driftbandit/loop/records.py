@@ -78,10 +78,12 @@ class Records:
     def checkpoints(self) -> list[Event]:
         """Events of the checkpoints that are kept, oldest first."""
         own = "SELECT seq FROM checkpoint WHERE checkpoint.loop = event.loop"
-        return self._events(f"WHERE loop = ? AND seq IN ({own}) ORDER BY seq")
+        return self._events(
+            f"WHERE loop = ? AND kind = 'checkpoint' AND seq IN ({own}) ORDER BY seq"
+        )
 
     def state(self, seq: int) -> bytes:
-        """The learner's numbers of a checkpoint."""
+        """The numbers that are stored beside an event, as those of a checkpoint are."""
         found = self._ask("SELECT state FROM checkpoint WHERE loop = ? AND seq = ?", seq)
         return bytes(found[0][0]) if found else b""
 

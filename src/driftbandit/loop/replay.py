@@ -51,8 +51,7 @@ def _changes(
     if mark and mark.since > mark.seq:
         _restore(book, mark)
     for event in ledger.read(mark.since if mark else 1, light=True):
-        blank = event.seq in gone
-        changes = book.apply(Event(event.seq, "erased", event.at) if blank else event).changes
+        changes = book.apply(event.blank if event.seq in gone else event).changes
         if mark is None or event.seq > mark.seq:
             yield from changes
         elif event.seq == mark.seq:  # the learner knows what was before: only what is open matters
@@ -68,7 +67,7 @@ def replay(
 ) -> State:
     """Teach from a checkpoint on, or from the beginning, until `stop` lessons were taught."""
     state, changes = unfold(ledger, past, start, gone)
-    teacher = Teacher(state.learner, state.panel, ledger, dict(past.versions))
+    teacher = Teacher(state.learner, state.panel, ledger, dict(past.versions), gone=gone)
     left = changes if stop is None else islice(changes, stop - state.learner.lessons)
     while chunk := list(islice(left, CHUNK)):
         teacher.teach(chunk)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from driftbandit.loop.book import Lesson
 from driftbandit.loop.events import Event, LedgerError
+from driftbandit.loop.history import Newcomers
 from driftbandit.loop.learner import Learner
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.panel import Panel
@@ -34,7 +35,8 @@ class Lag(NamedTuple):
 
 
 class Teacher:
-    """Teaches what it is handed before it returns; `store` is told of checkpoints."""
+    """Teaches what it is handed before it returns; `store` is told of checkpoints, and the events
+    in `gone` are as if they were blank."""
 
     def __init__(
         self,
@@ -43,9 +45,11 @@ class Teacher:
         ledger: Ledger,
         versions: dict[str, Version],
         store: Callable[[Mark], None] | None = None,
+        gone: frozenset[int] = frozenset(),
     ) -> None:
         self.learner, self.panel, self.ledger = learner, panel, ledger
         self.versions, self._store = versions, store
+        self.newcomers = Newcomers(ledger, panel.past, gone)
         self._recent: OrderedDict[Row, tuple[int, Floats]] = OrderedDict()
         self._turn = threading.Lock()
 
@@ -105,9 +109,13 @@ class Teacher:
             if self._store:
                 self._store(change)
             return
+        if change.kind == "shadow":  # that may take long: nobody waits for the lock meanwhile
+            one = self.newcomers.made(change, self.learner)
         with self.learner.lock:
             if change.kind == "grow":
                 self.learner.grow(change)
+            elif change.kind == "shadow":
+                self.panel.admit(one, change, self.learner)
             else:
                 self.panel.switch(change, self.learner)
         self.versions[self.learner.version.name] = self.learner.version

@@ -57,13 +57,15 @@ class Version:
 
 @dataclass(frozen=True, kw_only=True)
 class Shadow(Recipe):
-    """A candidate as it was declared. Without a `rule` it decides by the loop's."""
+    """A candidate as it was declared. Without a `rule` it decides by the loop's; with `history` it
+    has learnt what the log had of the time before it."""
 
     name: str
     features: Features
     policy: RowPolicy
     half_life: Any = None
     rule: Rule | None = None
+    history: bool = False  # older logs do not say
 
     @property
     def version(self) -> Version:

@@ -9,12 +9,13 @@ from msgspec import Struct
 
 class Proposed(Struct, forbid_unknown_fields=True):
     """What a candidate has of its own; the rest is as the live policy has it. `half_life` belongs
-    to a policy."""
+    to a policy. It first learns what the log has, unless `history` is false."""
 
     features: dict[str, Any] | None = None
     policy: str | dict[str, Any] | None = None
     rule: dict[str, Any] | None = None
     half_life: float | str | None = None
+    history: bool | None = None
 
 
 class Trial(Struct, forbid_unknown_fields=True):
@@ -41,6 +42,7 @@ class Candidate(Struct):
     policy: dict[str, Any]
     half_life: float | str | None
     rule: dict[str, Any] | None
+    history: bool
     share: float
 
 

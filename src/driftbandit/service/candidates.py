@@ -39,8 +39,8 @@ def propose(call: Call) -> Reply:
 
 def _shadow(loop: Loop, name: str, proposed: c.Proposed) -> None:
     made = _options(loop, proposed, loop.features)
-    given = [made[field] for field in ("features", "policy") if field in made]
-    loop.shadow(name, *given, rule=made.get("rule"), half_life=made.get("half_life"))
+    given = [made.pop(field) for field in ("features", "policy") if field in made]
+    loop.shadow(name, *given, **made)
 
 
 def _options(loop: Loop, proposed: c.Proposed, features: Any) -> dict[str, Any]:
@@ -62,7 +62,8 @@ def _difference(loop: Loop, was: Shadow, proposed: c.Proposed) -> list[Differenc
     now = _options(loop, proposed, was.features)
     if "policy" in now:
         own = {"features": was.features, "half_life": None} | now
-        made = replace(loop.declaration, **{k: v for k, v in own.items() if k != "rule"})
+        learning = ("features", "policy", "half_life")
+        made = replace(loop.declaration, **{name: own[name] for name in learning})
         now |= {"policy": made.taught, "half_life": made.half_life}
     before, after = was.to_dict(), {name: _stored(value) for name, value in now.items()}
     return [each for name in sorted(after) for each in d.apart(name, before[name], after[name])]

@@ -12,7 +12,7 @@ from driftbandit.loop.answers import UsedIdError
 from driftbandit.loop.desk import ConflictError
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.health import as_json
-from driftbandit.loop.promotion import UnknownError
+from driftbandit.loop.promotion import BusyError, UnknownError
 from driftbandit.service.candidate_messages import Lead
 from driftbandit.service.messages import Difference, Problem
 
@@ -46,6 +46,7 @@ def _status(error: Exception) -> int:
     kinds: tuple[tuple[type[Exception], int], ...] = (
         (LedgerError, 503),
         (UsedIdError, 409),
+        (BusyError, 503),
         (ConflictError, 409),
         (UnknownError, 404),
         (msgspec.MsgspecError, 400),
