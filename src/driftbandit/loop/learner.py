@@ -139,10 +139,10 @@ class Learner:
 
     def load(self, about: dict[str, Any], state: bytes, version: Version) -> None:
         """Go on from a checkpoint."""
-        row = np.frombuffer(state, dtype="<f8").astype(np.float64)
-        whole = digest(state) == about["digest"] and row.size == version.policy.row_size
+        whole = digest(state) == about["digest"] and len(state) == 8 * version.policy.row_size
         if not whole or about["format"] != files.VERSION:
             raise LedgerError("the checkpoint is damaged, or of another version of driftbandit")
+        row = np.frombuffer(state, dtype="<f8").astype(np.float64)
         with self.lock:
             self._put(version, row)
             self.seq, self.lessons = about["seq"], about["lessons"]
