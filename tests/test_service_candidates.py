@@ -1,11 +1,13 @@
 """Candidates over HTTP: shadow, trial, comparison, promotion, and who acts."""
 
+import threading
 import time
 from urllib.parse import quote
 
 import pytest
 
 from driftbandit import Client
+from driftbandit.loop.history import Pupil
 from driftbandit.service.client import ServiceError
 from driftbandit.service.keys import Keys
 from driftbandit.service.limits import Limits
@@ -164,6 +166,37 @@ def test_a_proposal_can_be_repeated_and_must_not_differ(port, loop):
         assert field in {each["field"] for each in problem["difference"]}
     assert ask(port, "GET", at(loop, "vip"))[1] == made
     assert ask(port, "GET", f"{loop}/candidates")[1]["candidates"] == [made]
+
+
+def test_a_candidate_learns_what_the_log_has_and_who_waits_asks_again(port, loop, monkeypatch):
+    play(port, loop, 0, 12)
+    here, go, teach = threading.Event(), threading.Event(), Pupil._teach
+
+    def slowly(*lessons):
+        here.set()
+        assert go.wait(20)
+        teach(*lessons)
+
+    monkeypatch.setattr(Pupil, "_teach", slowly)
+    body, asked = {"features": VIP}, []
+    first = threading.Thread(target=lambda: asked.append(ask(port, "PUT", at(loop, "vip"), body)))
+    first.start()
+    assert here.wait(20)
+    for name in ("vip", "other"):
+        status, problem, headers = ask(port, "PUT", at(loop, name), body)
+        assert (status, headers["retry-after"]) == (503, "1")
+        assert "ask again" in problem["detail"]
+    assert ask(port, "PUT", at(loop, "cold"), body | {"history": False})[1]["history"] is False
+    play(port, loop, 12, 5)  # decisions and teaching go on
+    go.set()
+    first.join()
+    status, made, _ = asked[0]
+    assert (status, made["history"]) == (201, True)
+    for same in (body, body | {"history": True}, body | {"policy": "AutoDOMD"}):
+        assert ask(port, "PUT", at(loop, "vip"), same)[:2] == (200, made)
+    status, problem, _ = ask(port, "PUT", at(loop, "vip"), body | {"history": False})
+    assert (status, problem["difference"][0]["field"]) == (409, "history")
+    assert ask(port, "PUT", at(loop, "x"), body | {"history": "yes"})[0] == 400
 
 
 def test_a_proposal_may_be_toml(port, loop):

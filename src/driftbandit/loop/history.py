@@ -29,6 +29,7 @@ from driftbandit.recipe import Recipe
 log = logging.getLogger("driftbandit.loop")
 
 CHUNK = 256  # lessons at a time
+BREATH = 8  # lessons from one pause to the next: short enough for callers to wait for
 
 
 class Pupil:
@@ -64,12 +65,13 @@ class Pupil:
 
     def _teach(self, lessons: list[Lesson], events: dict[int, Event]) -> None:
         seq, X, choices = 0, None, list[int | None]()
-        for lesson in lessons:
+        for k, lesson in enumerate(lessons):
             if lesson.decision != seq:  # positions of a slate follow each other
                 seq, data = lesson.decision, _decided(events, lesson.decision)
                 X, choices = self.candidate.rows(asked_for(data)), answered(data).choices
             self.candidate.teach(lesson, X, choices[lesson.position or 0])
-            time.sleep(0.0)  # gives up Python's lock, which callers wait for
+            if k % BREATH == 0:
+                time.sleep(0.0)  # gives up Python's lock, which callers wait for
 
 
 def _decided(events: dict[int, Event], seq: int) -> dict[str, Any]:
