@@ -192,7 +192,7 @@ def test_a_candidate_learns_what_the_log_has_and_who_waits_asks_again(port, loop
     first.join()
     status, made, _ = asked[0]
     assert (status, made["history"]) == (201, True)
-    for same in (body, body | {"history": True}, body | {"policy": "AutoDOMD"}):
+    for same in (body, body | {"history": True}, body | {"policy": "DOMD", "history": True}):
         assert ask(port, "PUT", at(loop, "vip"), same)[:2] == (200, made)
     status, problem, _ = ask(port, "PUT", at(loop, "vip"), body | {"history": False})
     assert (status, problem["difference"][0]["field"]) == (409, "history")
