@@ -21,8 +21,8 @@ from driftbandit import (
 )
 from driftbandit.loop import history, replay
 from driftbandit.loop.book import Lesson
+from driftbandit.loop.history import BusyError
 from driftbandit.loop.ledger import Ledger
-from driftbandit.loop.promotion import BusyError
 from driftbandit.loop.tickets import Ticket
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")

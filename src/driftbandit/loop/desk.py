@@ -48,7 +48,6 @@ class Desk:
             raise ValueError(f"teaching must be one of {TEACHING}, got {show(teaching)}")
         self.ledger, self.past, self._caller = ledger, past, teaching == "caller"
         self.switching = threading.RLock()  # held from a check to the change that rests on it
-        self.studying = threading.Lock()  # held while a candidate learns what the log has
         book, self.learner, self.panel = latest(ledger, past)
         shared = Background if ledger.lock.alone else Following
         kind = Teacher if self._caller else shared

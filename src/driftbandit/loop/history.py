@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -30,6 +32,10 @@ log = logging.getLogger("driftbandit.loop")
 
 CHUNK = 256  # lessons at a time
 BREATH = 8  # lessons from one pause to the next: short enough for callers to wait for
+
+
+class BusyError(ValueError):
+    """What can be asked again later."""
 
 
 class Pupil:
@@ -97,11 +103,30 @@ def taught(
 
 
 class Newcomers:
-    """Makes candidates when their events are taught; `waiting` are those taught before that."""
+    """Makes candidates when their events are taught; some have learnt the past before that."""
 
     def __init__(self, ledger: Ledger, past: Past, gone: frozenset[int]) -> None:
         self._ledger, self._past, self._gone = ledger, past, gone
-        self.waiting: dict[str, Pupil] = {}
+        self._waiting: dict[str, Pupil] = {}
+        self._busy = threading.Lock()
+
+    @contextmanager
+    def prepared(self, shadow: Shadow, live: Learner) -> Iterator[None]:
+        """A candidate learns the past in this thread, and its event can be stored: teaching goes
+        on, as do decisions."""
+        if not shadow.history or shadow.version.is_like(live.version):
+            yield
+            return
+        if not self._busy.acquire(blocking=False):
+            raise BusyError("a candidate learns what the log has: ask again when it is there")
+        try:
+            with self._ledger.undivided():
+                end = self._ledger.last() + 1
+                self._waiting[shadow.name] = taught(self._ledger, self._past, shadow, end)
+                yield
+        finally:
+            self._waiting.pop(shadow.name, None)
+            self._busy.release()
 
     def made(self, event: Event, live: Learner) -> Candidate:
         """The candidate of an event. Who differs by its rule alone begins with what the live one
@@ -115,7 +140,7 @@ class Newcomers:
         return one
 
     def _taught(self, seq: int, shadow: Shadow) -> Candidate:
-        pupil = self.waiting.get(shadow.name)
+        pupil = self._waiting.get(shadow.name)
         if pupil is None or pupil.stale:
             pupil = taught(self._ledger, self._past, shadow, seq, self._gone)
         else:

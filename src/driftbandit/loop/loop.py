@@ -10,7 +10,7 @@ from typing import Any, NoReturn, overload
 from driftbandit import validate
 from driftbandit.durations import moment
 from driftbandit.features import Feature, Features
-from driftbandit.loop import frames, promotion
+from driftbandit.loop import frames, promotion, proposal
 from driftbandit.loop.audits import Audit, audit, audit_all
 from driftbandit.loop.calls import Calls
 from driftbandit.loop.comparison import Comparison
@@ -235,7 +235,7 @@ class Loop:
         log has, in this thread, and is then what it would be had it been there from the log's
         beginning; without `history` it begins with nothing. One that differs by its rule alone
         begins with what the live policy knows. `decide` takes columns of all candidates."""
-        promotion.shadow(self._desk, name, given, rule, half_life, history)
+        proposal.shadow(self._desk, name, given, rule, half_life, history)
 
     def trial(self, name: str, share: float = 0.1) -> None:
         """Give a candidate a share of decisions; 0 ends it. The probabilities of the mixture are

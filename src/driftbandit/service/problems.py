@@ -12,7 +12,8 @@ from driftbandit.loop.answers import UsedIdError
 from driftbandit.loop.desk import ConflictError
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.health import as_json
-from driftbandit.loop.promotion import BusyError, UnknownError
+from driftbandit.loop.history import BusyError
+from driftbandit.loop.promotion import UnknownError
 from driftbandit.service.candidate_messages import Lead
 from driftbandit.service.messages import Difference, Problem
 
