@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +12,6 @@ from driftbandit.loop.desk import ConflictError, Desk
 from driftbandit.loop.events import DEFAULT, LIVE
 from driftbandit.loop.guard import LEVEL
 from driftbandit.validate import show
-
-log = logging.getLogger("driftbandit.loop")
 
 
 class UnknownError(ValueError):
