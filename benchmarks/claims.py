@@ -152,7 +152,9 @@ def variants() -> str:
     return ", ".join(parts)
 
 
-SAYS = pitch.SAYS | theorems.SAYS | {
+SAYS = {
+    **pitch.SAYS,
+    **theorems.SAYS,
     "bob": bob.price,
     "bobahead": bob.ahead,
     "bobbound": bob.bound,

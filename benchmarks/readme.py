@@ -162,9 +162,7 @@ def alone(line: dict[str, str]) -> str:
 def figures(name: str) -> str:
     """What a benchmark printed, with what is required."""
     head = ["figure", "measured", "required"]
-    rows = (
-        [line["figure"], whole(line["measured"]), line["required"]] for line in lines_of(name)
-    )
+    rows = ([line["figure"], whole(line["measured"]), line["required"]] for line in lines_of(name))
     return markdown([head, *rows])
 
 

@@ -287,7 +287,7 @@ def test_who_does_not_teach_says_who_to_ask(postgres):
         calls += [("POST", f"{loop}/promotion", {"candidate": "greedy", "force": True})]
         for call in calls:
             status, problem, _ = ask(two, *call)
-            assert (status, "taught by another one" in problem["detail"]) == (409, True)
+            assert (status, "taught by another process" in problem["detail"]) == (409, True)
         until(two, loop, ("live", {"greedy": 0.0}))
         assert ask(two, "PATCH", at(loop, "greedy"), {"share": 0.5})[0] == 200
         until(one, loop, ("live", {"greedy": 0.5}))
