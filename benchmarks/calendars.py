@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.worlds import interval, named, ratio, stored, write
+from benchmarks.tables import stored, told
+from benchmarks.worlds import interval, named, ratio
 from driftbandit import DOMD, GLBOMD, AutoDOMD, Circle, Policy, Problem, Stationary, simulate
 from driftbandit.environments import Simulated
 
@@ -96,12 +97,9 @@ def main() -> None:
     parser.add_argument("--choose", type=int, default=len(CHOOSE), help="seeds for the half-life")
     parser.add_argument("--rounds", type=int, default=1_000_000)
     parser.add_argument("--store", action="store_true", help="into docs/results/calendars.csv")
-    given, found = parser.parse_args(), []
-    for line in lines(CHOOSE[: given.choose], JUDGE[: given.seeds], given.rounds):
-        print(" | ".join(row({name: str(value) for name, value in line.items()})), flush=True)
-        found.append(line)
-    if given.store:
-        write("calendars", found)
+    given = parser.parse_args()
+    made = lines(CHOOSE[: given.choose], JUDGE[: given.seeds], given.rounds)
+    found = told("calendars", made, row, given.store)
     if missed(found):
         sys.exit(f"not reached: {'; '.join(missed(found))}")
 

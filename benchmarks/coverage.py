@@ -11,7 +11,6 @@ end, and in which a sequence holds at all looks at once. Exit status 1 if one is
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.tables import write_rows
 from driftbandit.estimators import values
 from driftbandit.estimators.bets import Arms
 from driftbandit.estimators.streams import Band, Difference, Value
@@ -148,9 +148,7 @@ def main() -> int:
     parser.add_argument("--csv", type=Path, help="also write the table to this file")
     given = parser.parse_args()
     found = {name: coverage(given.logs, given.rows, 1, **each) for name, each in WORLDS.items()}
-    if given.csv:
-        with given.csv.open("w", newline="") as file:
-            csv.writer(file).writerows(lines(found))
+    write_rows(given.csv, lines(found))
     for line in lines(found):
         print("  ".join(f"{cell:<24}" for cell in line))
     missed = [

@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.tables import report
+
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 ARMS, BATCH, FLOOR = 10, 50_000, 0.2
@@ -119,8 +121,6 @@ def figures(rows: int, stream: int) -> Iterator[tuple[str, float, str, bool]]:
 
 
 def main() -> int:
-    from benchmarks.speed import report
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--stream", type=int, default=10_000_000, help="rows that are only read")

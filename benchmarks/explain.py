@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from scipy.stats import binomtest
 
-from benchmarks.worlds import stored, write
+from benchmarks.tables import stored, told
 from driftbandit import (
     AutoDOMD,
     Circle,
@@ -112,6 +112,11 @@ def lines(kind: str, seeds: range) -> Iterator[dict[str, Any]]:
         yield from ({"kind": kind} | judged(case, said[case.asked]) for case in asked)
 
 
+def all_lines(kinds: list[str], seeds: int) -> Iterator[dict[str, Any]]:
+    for kind in kinds:
+        yield from lines(kind, SEEDS[: seeds // 2 if kind == "streams" else seeds])
+
+
 def judged(case: Case, said: Counter[str]) -> dict[str, Any]:
     """What was said, and how often it was right."""
     right = said[case.truth] + (case.truth == DRIFT) * said["just changed"]
@@ -158,14 +163,8 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="of streams: half as many")
     parser.add_argument("--store", action="store_true", help="into docs/results/explain.csv")
-    given, found = parser.parse_args(), []
-    for kind in given.kinds:
-        seeds = SEEDS[: given.seeds // 2 if kind == "streams" else given.seeds]
-        for line in lines(kind, seeds):
-            print(" | ".join(cells(line)), flush=True)
-            found.append(line)
-    if given.store:
-        write("explain", found)
+    given = parser.parse_args()
+    found = told("explain", all_lines(given.kinds, given.seeds), cells, given.store)
     missed = [x["world"] for x in found if x["truth"] and x["right"] < AT_LEAST * x["seeds"]]
     if missed:
         sys.exit(f"right in less than {100 * AT_LEAST:.0f} % of runs: {'; '.join(missed)}")

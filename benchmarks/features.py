@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from benchmarks.speed import best_in_turns, report
+from benchmarks.speed import best_in_turns
+from benchmarks.tables import report
 from driftbandit import Category, Features, Flag, Number, Vector
 
 REQUIRED = 60.0  # microseconds for 20 arms with 8 raw columns

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import yardstick
-from benchmarks.speed import report
+from benchmarks.tables import report
 from driftbandit import DOMD, Fleet, Problem
 
 POLICY = DOMD(problem=Problem(dim=5))

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from benchmarks.worlds import AUTO, FIXED, runs_of, stored, write
+from benchmarks.tables import stored, told
+from benchmarks.worlds import AUTO, FIXED, runs_of
 
 DEFAULT = "DOMD-GLB (practical)"
 AT_LEAST = -0.3  # points above hindsight
@@ -63,10 +64,7 @@ def table() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("results/real-streams"))
-    found = list(lines(parser.parse_args().folder))
-    for line in found:
-        print(" | ".join(row(line)))
-    write("hindsight", found)
+    found = told("hindsight", lines(parser.parse_args().folder), row, store=True)
     least = min(line["fixed"] for line in found)
     if least < AT_LEAST:
         sys.exit(f"not reached: {least:.2f} points where {AT_LEAST} is asked for")

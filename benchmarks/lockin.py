@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.worlds import stored, write
+from benchmarks.tables import stored, told
 from driftbandit import GLBOMD, AutoDOMD, FixedArms, Policy, Stationary, simulate
 
 SEEDS = range(67_000, 67_120)
@@ -83,12 +83,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=len(SEEDS))
     parser.add_argument("--rounds", type=int, default=50_000)
     parser.add_argument("--store", action="store_true", help="into docs/results/lockin.csv")
-    given, found = parser.parse_args(), []
-    for line in lines(SEEDS[: given.runs], given.rounds):
-        print(" | ".join(row(line)), flush=True)
-        found.append(line)
-    if given.store:
-        write("lockin", found)
+    given = parser.parse_args()
+    found = told("lockin", lines(SEEDS[: given.runs], given.rounds), row, given.store)
     most = max(line["locked"] for line in found if line["policy"] == HERO)
     if most > AT_MOST:
         sys.exit(f"not reached: {most} runs are locked in where {AT_MOST} are allowed")

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.features import COLUMNS, CONTEXT, REQUIRED, arms, microseconds
-from benchmarks.speed import report
+from benchmarks.tables import report
 from driftbandit import DOMD, AutoDOMD, Features, Loop, Reward
 from driftbandit.loop import replay
 from driftbandit.loop.events import Event, write

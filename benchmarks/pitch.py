@@ -3,10 +3,10 @@ packages."""
 
 from __future__ import annotations
 
-import csv
 from typing import NamedTuple
 
-from benchmarks.worlds import AUTO, NO_RIVAL, RESULTS, mean, regrets
+from benchmarks.tables import stored
+from benchmarks.worlds import AUTO, NO_RIVAL, mean, regrets
 
 DRIFT, FLIP = "drift, S = 3", "flip, S = 3"
 LEARNER, NEAREST = "driftbandit AutoDOMD", "bayesianbandits UCB"
@@ -41,14 +41,9 @@ HEAD += ["who remembers a decision until its reward", "what it says of a log"]
 HEAD += ["µs per round", f"regret, {DRIFT}", f"regret, {FLIP}"]
 
 
-def lines_of(name: str) -> list[dict[str, str]]:
-    with (RESULTS / f"{name}.csv").open() as file:
-        return list(csv.DictReader(file))
-
-
 def figure(name: str, words: str) -> str:
     """The number that a benchmark stored under a line that begins with these words."""
-    for line in lines_of(name):
+    for line in stored(name):
         what, measured, *_ = line.values()
         if what.startswith(words):
             return measured
@@ -66,13 +61,13 @@ def panels() -> str:
 
 def micros(learner: str) -> str:
     """Choose and update, d = 5, 30 arms."""
-    (line,) = (line for line in lines_of("peers-speed") if line["contender"] == learner)
+    (line,) = (line for line in stored("peers-speed") if line["contender"] == learner)
     cost = float(line["choose_us"]) + float(line["update_us"])
     return f"{cost:.1f}" if cost < 100.0 else f"{cost:.0f}"
 
 
 def regret(learner: str, world: str) -> str:
-    found = (x for x in lines_of("peers") if (x["contender"], x["world"]) == (learner, world))
+    found = (x for x in stored("peers") if (x["contender"], x["world"]) == (learner, world))
     return f"{float(next(found)['mean']):.0f}"
 
 
@@ -97,7 +92,7 @@ def catalogue() -> str:
 def nearest() -> str:
     """AutoDOMD next to bayesianbandits' UCB, tuned: where its regret is less, and its time."""
     words: dict[str, list[str]] = {"less regret": [], "about as much, within 10 %,": [], "more": []}
-    for world in dict.fromkeys(line["world"] for line in lines_of("peers")):
+    for world in dict.fromkeys(line["world"] for line in stored("peers")):
         ratio = float(regret(LEARNER, world)) / float(regret(NEAREST, world))
         words[list(words)[(ratio > 0.9) + (ratio > 1.1)]].append(f"*{world}*")
     parts = (f"{word} in {'; '.join(worlds)}" for word, worlds in words.items() if worlds)

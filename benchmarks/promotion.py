@@ -12,14 +12,15 @@ the gate opens too often, or too late.
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import NormalDist, median
 from typing import Any
 
 import numpy as np
 
+from benchmarks.tables import write_rows
 from driftbandit.estimators.bets import Arms
 from driftbandit.estimators.sequences import lower
 from driftbandit.estimators.streams import Difference
@@ -38,7 +39,10 @@ def fixed_size(effect: float) -> int:
     return round(variance * (z / (new - old)) ** 2)
 
 
-def trial(n: int, effect: float, rng: np.random.Generator) -> tuple[Arms, Any, Any, Any]:
+Part = tuple[Arms, Any, tuple[Any, Any], Any]  # arms, clicks, candidate and live policy, model
+
+
+def trial(n: int, effect: float, rng: np.random.Generator) -> Part:
     """n rows in which the two never play the same arm. The other arms, which nobody plays but by
     exploration, are laid together: no weight is on them."""
     each, rest = FLOOR / ARMS, FLOOR * (ARMS - 2) / ARMS
@@ -48,25 +52,25 @@ def trial(n: int, effect: float, rng: np.random.Generator) -> tuple[Arms, Any, A
     start = np.arange(0, 3 * n, 3)
     arms = Arms(start, start + played, np.tile(h, n))
     clicks = (rng.random(n) < value[played]).astype(float)
-    return arms, clicks, np.tile([1.0, 0.0, 0.0], n), np.tile([0.0, 1.0, 0.0], n)
+    pi = np.tile([1.0, 0.0, 0.0], n), np.tile([0.0, 1.0, 0.0], n)
+    return arms, clicks, pi, np.full(3 * n, CLICKS)
 
 
-def lead(n: int, effect: float, seed: int) -> Any:
-    """Lower bounds on how much better the candidate is, at every look. `Loop.promote` has the same
-    bounds on the same rows, so what is found here holds there."""
-    rng, stream, model = np.random.default_rng(seed), Difference(), np.full(3 * n, CLICKS)
-    added = []
-    for _ in range(LOOKS):
-        arms, clicks, new, live = trial(n, effect, rng)
-        added.append(stream.columns(arms, (new, live), model, clicks).sum(axis=0))
+def lead(parts: Iterable[Part]) -> Any:
+    """Lower bounds on how much better the candidate is, after each part of the rows. `Loop.promote`
+    has the same bounds on the same rows (tests/test_shadow.py), so what is found here holds
+    there."""
+    stream = Difference()
+    added = [stream.columns(arms, pi, q, clicks).sum(axis=0) for arms, clicks, pi, q in parts]
     sums = np.cumsum(added, axis=0)
     return lower(sums[:, 0], *Difference.bets(sums, True), ALPHA, 2.0) - 1.0
 
 
 def promoted(n: int, effect: float, seed: int) -> int | None:
     """The row after which the gate opens; None if it stays closed."""
-    opened = np.flatnonzero(lead(n // LOOKS, effect, seed) > 0.0)
-    return int(opened[0] + 1) * (n // LOOKS) if len(opened) else None
+    rng, each = np.random.default_rng(seed), n // LOOKS
+    opened = np.flatnonzero(lead(trial(each, effect, rng) for _ in range(LOOKS)) > 0.0)
+    return int(opened[0] + 1) * each if len(opened) else None
 
 
 def main() -> int:
@@ -85,9 +89,7 @@ def main() -> int:
         after = f", half of them within {median(rows):,.0f} rows" if rows else ""
         print(f"  {name:<12} promoted {len(rows):,} times{after}{'  MISSED' * bad}", flush=True)
         lines.append([name, f"{len(rows):,}", f"{median(rows):,.0f}" if rows else ""])
-    if given.csv:
-        with given.csv.open("w", newline="") as file:
-            csv.writer(file).writerows(lines)
+    write_rows(given.csv, lines)
     return int(missed)
 
 

@@ -5,13 +5,11 @@ Writes docs/results/proof.csv, and draws the run with a change of sign as docs/r
 
 from __future__ import annotations
 
-import csv
 import sys
-from pathlib import Path
 
+from benchmarks import tables
 from driftbandit import DOMD, Circle, Environment, SignFlip, simulate, theory
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
 WORLDS = {"drift": Circle(horizon=2000), "sign flip": SignFlip(horizon=2000)}
 
 
@@ -20,23 +18,18 @@ def checked(world: Environment) -> theory.Proof:
     return theory.check(simulate(policy, world, seeds=range(5)))
 
 
-def main(folder: Path) -> None:
+def main() -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
     proofs = {name: checked(world) for name, world in WORLDS.items()}
     lines = [{"world": name} | row for name, proof in proofs.items() for row in proof.rows()]
-    with (folder / "proof.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, lines[0])
-        writer.writeheader()
-        for line in lines:
-            numbers = {k: f"{v:.4g}" for k, v in line.items() if isinstance(v, float)}
-            writer.writerow(line | numbers)
-    proofs["sign flip"].plot().savefig(folder / "proof.png", dpi=110)
+    tables.write("proof", lines, ".4g")
+    proofs["sign flip"].plot().savefig(tables.RESULTS / "proof.png", dpi=110)
     print(*proofs.values(), sep="\n\n")
     if not all(proof.holds for proof in proofs.values()):
         sys.exit("a side has crossed")
 
 
 if __name__ == "__main__":
-    main(RESULTS)
+    main()

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.worlds import interval, named, ratio, stored, write
+from benchmarks.tables import stored, told
+from benchmarks.worlds import interval, named, ratio
 from driftbandit import (
     DOMD,
     GLBOMD,
@@ -118,12 +119,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5000)
     parser.add_argument("--store", action="store_true", help="into docs/results/rare.csv")
     given = parser.parse_args()
-    found = []
-    for line in lines(CHOOSE[: given.choose], JUDGE[: given.seeds], given.rounds):
-        print(" | ".join(row({name: str(value) for name, value in line.items()})), flush=True)
-        found.append(line)
-    if given.store:
-        write("rare", found)
+    made = lines(CHOOSE[: given.choose], JUDGE[: given.seeds], given.rounds)
+    found = told("rare", made, row, given.store)
     if found[-1]["ratio"] > AT_MOST:
         sys.exit(f"not reached: {found[-1]['ratio']:.2f} where {AT_MOST} is asked for")
 

@@ -7,7 +7,6 @@ numbers in sentences that `<!-- say: name -->` does, and the code and output of 
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
@@ -26,12 +25,13 @@ from benchmarks import (
     pitch,
     rare,
     streams_figure,
+    tables,
     theorems,
     worlds,
 )
+from benchmarks.tables import stored
 
 ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "docs" / "results"
 STUDIES = (
     *("paper-figure", "regret-orders", "coverage", "sensitivity"),
     *("scaling-in-time", "unstated-choices", "many-worlds", "ablation"),
@@ -68,19 +68,19 @@ def collect(results: Path) -> None:
         return all((results / name).exists() for name in names)
 
     for name in filter(run, STUDIES):
-        finals(Store(results / name)).write_csv(RESULTS / f"{name}.csv", float_precision=4)
+        finals(Store(results / name)).write_csv(tables.RESULTS / f"{name}.csv", float_precision=4)
     if run("paper-figure"):
         draw_message(results / "paper-figure")
         quarters(curves(Store(results / "paper-figure"), 10_000)).write_csv(
-            RESULTS / "paper-quarters.csv", float_precision=4
+            tables.RESULTS / "paper-quarters.csv", float_precision=4
         )
     if run("many-worlds", "paper-figure"):
         worlds.collect(results)
     for name in filter(run, ("suites/suite-1.json", "suites/suite-2.json")):
-        shutil.copy(results / name, RESULTS)
+        shutil.copy(results / name, tables.RESULTS)
     if run("regret-orders"):
         orders = orders_table(fit_orders(Store(results / "regret-orders")))
-        (RESULTS / "regret-orders.md").write_text(orders)
+        (tables.RESULTS / "regret-orders.md").write_text(orders)
 
 
 def quarters(curves):
@@ -109,17 +109,12 @@ def draw_message(folder: Path) -> None:
 
     with tempfile.TemporaryDirectory() as target:
         drawn = draw_regret(curves(Store(folder)), Path(target), focus=MESSAGE)
-        shutil.copy(drawn["png"], RESULTS / "paper-figure.png")
-
-
-def lines_of(name: str) -> list[dict[str, str]]:
-    with (RESULTS / f"{name}.csv").open() as file:
-        return list(csv.DictReader(file))
+        shutil.copy(drawn["png"], tables.RESULTS / "paper-figure.png")
 
 
 def grid(name: str, cell, *, cost: bool = False) -> str:
     """Policies down, environments across."""
-    lines = lines_of(name)
+    lines = stored(name)
     worlds = list(dict.fromkeys(line["environment"] for line in lines))
     last = ["µs per round, early → late"] if cost else []
     rows = ["| policy | " + " | ".join(worlds + last) + " |"]
@@ -162,7 +157,7 @@ def alone(line: dict[str, str]) -> str:
 def figures(name: str) -> str:
     """What a benchmark printed, with what is required."""
     head = ["figure", "measured", "required"]
-    rows = ([line["figure"], whole(line["measured"]), line["required"]] for line in lines_of(name))
+    rows = ([line["figure"], whole(line["measured"]), line["required"]] for line in stored(name))
     return markdown([head, *rows])
 
 
@@ -173,8 +168,8 @@ def whole(measured: str) -> str:
 
 def as_stored(name: str) -> str:
     """A table as it was written."""
-    with (RESULTS / f"{name}.csv").open() as file:
-        return markdown(list(csv.reader(file)))
+    lines = stored(name)
+    return markdown([list(lines[0]), *(list(line.values()) for line in lines)])
 
 
 def markdown(rows: list[list[str]]) -> str:
@@ -185,11 +180,11 @@ def markdown(rows: list[list[str]]) -> str:
 
 def peers() -> str:
     """One line a contender: what it costs and keeps, its regret in every world."""
-    regrets = lines_of("peers")
+    regrets = stored("peers")
     worlds = list(dict.fromkeys(line["world"] for line in regrets))
     head = ["learner", "reads of the arms", "µs per round", "bytes", "seeds", *worlds]
     rows = [head]
-    for speed in lines_of("peers-speed"):
+    for speed in stored("peers-speed"):
         mine = {x["world"]: x for x in regrets if x["contender"] == speed["contender"]}
         cost = float(speed["choose_us"]) + float(speed["update_us"])
         rows.append(
@@ -203,7 +198,7 @@ def peers() -> str:
                 *(regret(mine[world]) for world in worlds),
             ]
         )
-    absent = (line for line in lines_of("peers-install") if line["reason"])
+    absent = (line for line in stored("peers-install") if line["reason"])
     for line in absent:
         rows.append([line["peer"], f"not installed: {line['reason']}", *[""] * (len(head) - 2)])
     return markdown(rows)
@@ -213,12 +208,12 @@ def peer_costs() -> str:
     """Choosing and learning apart, and what the process grew by."""
     head = ["learner", "choose, µs", "update, µs", "mean of both, µs", "process growth, MB"]
     names = ("contender", "choose_us", "update_us", "mean_us", "resident_mb")
-    return markdown([head, *([line[name] for name in names] for line in lines_of("peers-speed"))])
+    return markdown([head, *([line[name] for name in names] for line in stored("peers-speed"))])
 
 
 def peer_settings() -> str:
     """The setting that won on the tuning seeds, learners down, worlds across."""
-    won = {(x["contender"], x["world"]): json.loads(x["setting"]) for x in lines_of("peers")}
+    won = {(x["contender"], x["world"]): json.loads(x["setting"]) for x in stored("peers")}
     worlds = list(dict.fromkeys(world for _, world in won))
     rows = [["learner", *worlds]]
     for learner in dict.fromkeys(learner for learner, _ in won):
@@ -231,12 +226,12 @@ def peer_settings() -> str:
 
 def peer_ratios() -> str:
     head = ["choose + update, d = 5, 30 arms", "measured", "wanted"]
-    return markdown([head, *(list(line.values()) for line in lines_of("peers-ratios"))])
+    return markdown([head, *(list(line.values()) for line in stored("peers-ratios"))])
 
 
 def peer_installs() -> str:
     head = ["package", "Python", "version", "why not"]
-    return markdown([head, *(list(line.values()) for line in lines_of("peers-install"))])
+    return markdown([head, *(list(line.values()) for line in stored("peers-install"))])
 
 
 def leaderboard(suite: str) -> str:
@@ -244,7 +239,7 @@ def leaderboard(suite: str) -> str:
     from driftbandit.lab import cards
     from driftbandit.policies.catalogue import CATALOGUE
 
-    card = cards.read_card(RESULTS / f"{suite}.json")
+    card = cards.read_card(tables.RESULTS / f"{suite}.json")
     needs = {entry.policy.__name__: entry.needs for entry in CATALOGUE}
     head, *rows = cards.score_rows(card)
     table = [["", *head, "must know beforehand"]]
@@ -258,7 +253,7 @@ def suite_worlds(suite: str) -> str:
     """The worlds of a suite, numbered, and every policy's share of the reference in them."""
     from driftbandit.lab import cards
 
-    card = cards.read_card(RESULTS / f"{suite}.json")
+    card = cards.read_card(tables.RESULTS / f"{suite}.json")
     numbered = [
         f"{k}. {world}, playing at random: {facts['reference']:.0f}"
         for k, (world, facts) in enumerate(card["worlds"].items(), start=1)
@@ -272,7 +267,7 @@ def proof() -> str:
     rows = [
         [line[n] for n in ("world", "place", "claim", "left", "right")]
         + [line["tightest_left"], line["tightest_right"]]
-        for line in lines_of("proof")
+        for line in stored("proof")
     ]
     return markdown([head, *rows])
 
@@ -317,7 +312,7 @@ TABLES = {
     "stream_settings": streams_figure.settings,
     "hindsight": hindsight.table,
     "late": lambda: grid("late-rewards", regret),
-    "orders": lambda: (RESULTS / "regret-orders.md").read_text().rstrip(),
+    "orders": lambda: (tables.RESULTS / "regret-orders.md").read_text().rstrip(),
     "coverage": lambda: grid("coverage", covered),
     "sensitivity": lambda: grid("sensitivity", mean),
     "choices": lambda: grid("unstated-choices", regret),
@@ -332,7 +327,7 @@ TABLES = {
 }
 
 
-def stored(made) -> str:
+def or_missing(made) -> str:
     """What was made of stored results, where there are any."""
     try:
         return made()
@@ -344,10 +339,10 @@ def filled(text: str) -> str:
     """A page with its tables, and the numbers in its sentences, made anew."""
 
     def table(match: re.Match[str]) -> str:
-        return f"<!-- table: {match[1]} -->\n{stored(TABLES[match[1]])}\n<!-- end -->"
+        return f"<!-- table: {match[1]} -->\n{or_missing(TABLES[match[1]])}\n<!-- end -->"
 
     def say(match: re.Match[str]) -> str:
-        return f"<!-- say: {match[1]} -->{stored(claims.SAYS[match[1]])}<!-- end -->"
+        return f"<!-- say: {match[1]} -->{or_missing(claims.SAYS[match[1]])}<!-- end -->"
 
     def quote(match: re.Match[str]) -> str:
         kind, name, cell = match.groups()

@@ -18,7 +18,8 @@ import numpy as np
 from benchmarks.numpy_domd import NumpyDOMD
 from benchmarks.peers.registry import PEERS
 from benchmarks.peers.venvs import install, python_of
-from benchmarks.speed import Nothing, best_in_turns, report
+from benchmarks.speed import Nothing, best_in_turns
+from benchmarks.tables import report
 from driftbandit import DOMD, AutoDOMD, Bandit, Fleet, Problem
 
 SIZES = ((5, 30, 20.0), (20, 100, 6.0), (50, 1000, 3.0))  # d, arms, times NumPy's speed

@@ -8,7 +8,6 @@ time to choose and to update, per round and for the whole horizon.
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from benchmarks.claims import OURS, PAPER
+from benchmarks.tables import write_rows
 from driftbandit import simulate
 from driftbandit.lab import read_study
 
@@ -80,9 +80,7 @@ def main() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     with threadpool_limits(1):
         found = list(lines(measure(args.seeds, args.horizon), args.horizon))
-    if args.csv:
-        with args.csv.open("w", newline="") as file:
-            csv.writer(file).writerows([HEAD, *found])
+    write_rows(args.csv, [HEAD, *found])
     table = Table(*HEAD, title="One learner, alone on a core")
     for line in found:
         table.add_row(*map(str, line))

@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks.features import CONTEXT, arms
 from benchmarks.loop import FEATURES, WAIT, fsync
-from benchmarks.speed import report
+from benchmarks.tables import report
 from driftbandit import Client
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.features import CONTEXT
 from benchmarks.loop import FEATURES
 from benchmarks.service import ARMS, ASKED, DECLARED
-from benchmarks.speed import report
+from benchmarks.tables import report
 from driftbandit import Loop, Reward
 from driftbandit.loop import database
 

@@ -6,7 +6,6 @@ Exit status 1 if a figure is missed.
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import subprocess
 import sys
@@ -14,11 +13,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from scipy.linalg.lapack import dpotrf
 
 from benchmarks.numpy_domd import NumpyDOMD
+from benchmarks.tables import report
 from driftbandit import DOMD, ArmSet, Bandit, Circle, Problem, memory_bytes
 
 WORLD = Circle()  # d = 5, 30 arms, T = 5000
@@ -224,21 +222,6 @@ def figures(rounds: int):
         deficit, fine = degenerate_stream(gamma, lucky, 10 * rounds)
         what = f"{10 * rounds:.0e} times one arm, reward {lucky}, gamma={gamma}: 1 - eigmin/lambda"
         yield what, deficit, "<= 1e-9", fine and deficit <= 1e-9
-
-
-def report(title: str, found, path: Path | None) -> int:
-    """Print figures as they come, write them to a CSV file if asked; 1 if one is missed."""
-    table = Table("figure", "measured", "required", "reached", title=title)
-    reached, lines = [], [("figure", "measured", "required")]
-    for what, measured, required, ok in found:
-        table.add_row(what, f"{measured:.4g}", required, "yes" if ok else "NO")
-        lines.append((what, f"{measured:.3g}", required))
-        reached.append(ok)
-    if path:
-        with path.open("w", newline="") as file:
-            csv.writer(file).writerows(lines)
-    Console(width=130).print(table)
-    return 0 if all(reached) else 1
 
 
 def main() -> int:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import Progress
 from scipy import stats
 
-from benchmarks.peers import contest, report, venvs
+from benchmarks.peers import contest, venvs
 from benchmarks.peers.registry import (
     ALPHAS,
     BAYESIAN,
@@ -27,6 +27,7 @@ from benchmarks.peers.registry import (
     VW,
     Contender,
 )
+from benchmarks.tables import write
 from driftbandit import Environment, Stream
 
 console = Console(width=130)
@@ -198,10 +199,10 @@ def main() -> None:
         for line in found:
             console.print(*(line[k] for k in ("stream", "order", "contender", "mean", "half")))
         return
-    report.write_csv("real-streams", found)
+    write("real-streams", found, ends="\n")
     from benchmarks import readme, streams_figure
 
-    streams_figure.draw(report.RESULTS)
+    streams_figure.draw()
     page = readme.ROOT / "docs" / "streams.md"
     page.write_text(readme.filled(page.read_text()))
 

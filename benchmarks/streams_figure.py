@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from pathlib import Path
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
+from benchmarks import tables
+
 HERO = "driftbandit AutoDOMD"
-
-
-def lines_of(results: Path) -> list[dict[str, str]]:
-    with (results / "real-streams.csv").open() as file:
-        return list(csv.DictReader(file))
 
 
 def columns(lines: list[dict[str, str]]) -> list[tuple[str, str]]:
     return list(dict.fromkeys((line["stream"], line["order"]) for line in lines))
 
 
-def table(results: Path = RESULTS) -> str:
+def table() -> str:
     """The figure, and mean rewards in per cent; in bold what is certainly above AutoDOMD."""
     from benchmarks.readme import markdown
 
-    lines = lines_of(results)
+    lines = tables.stored("real-streams")
     found = {(x["contender"], x["stream"], x["order"]): x for x in lines}
     places = columns(lines)
     rows = [["learner", *(f"{stream}, {order}" for stream, order in places)]]
@@ -38,11 +32,11 @@ def _cell(line: dict[str, str]) -> str:
     return f"**{text}**" if better and line["contender"] != HERO else text
 
 
-def settings(results: Path = RESULTS) -> str:
+def settings() -> str:
     """The setting that won on the window before, of everybody who chose."""
     from benchmarks.readme import markdown
 
-    lines = lines_of(results)
+    lines = tables.stored("real-streams")
     places = columns(lines)
     rows = [["learner", *(f"{stream}, {order}" for stream, order in places)]]
     won = {(x["contender"], x["stream"], x["order"]): json.loads(x["setting"]) for x in lines}
@@ -54,14 +48,15 @@ def settings(results: Path = RESULTS) -> str:
     return markdown(rows)
 
 
-def draw(results: Path = RESULTS) -> None:
-    """results/real-streams.png: a panel a stream, a line a learner, both orders."""
+def draw() -> None:
+    """real-streams.png: a panel a stream, a line a learner, both orders."""
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    lines = [line for line in lines_of(results) if line["contender"] != "uniform choice"]
+    stored = tables.stored("real-streams")
+    lines = [line for line in stored if line["contender"] != "uniform choice"]
     names = list(dict.fromkeys(line["contender"] for line in lines))
     streams = list(dict.fromkeys(line["stream"] for line in lines))
     fig, axes = plt.subplots(1, len(streams), figsize=(13, 0.33 * len(names) + 1.2), sharey=True)
@@ -74,7 +69,7 @@ def draw(results: Path = RESULTS) -> None:
     fig.legend(handles, labels, loc="lower left", ncols=2, frameon=False, fontsize=9)
     fig.supxlabel("mean reward in %, 95 % interval over seeds", fontsize=10)
     fig.tight_layout()
-    fig.savefig(results / "real-streams.png", dpi=130)
+    fig.savefig(tables.RESULTS / "real-streams.png", dpi=130)
     plt.close(fig)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from pathlib import Path
 
+from benchmarks.tables import stored
 from driftbandit import MASTER, Circle, Problem, SignFlip, theory
 
-PROOF = Path(__file__).parent.parent / "docs" / "results" / "proof.csv"
 DELTA = 0.01
 
 
@@ -48,8 +46,7 @@ def radius_parts() -> str:
 
 def potential() -> str:
     """How far Lemma B.2 is from its bound in the last round."""
-    with PROOF.open() as file:
-        lines = [line for line in csv.DictReader(file) if line["place"] == "Lemma B.2"]
+    lines = [line for line in stored("proof") if line["place"] == "Lemma B.2"]
     found = [float(line["right"]) / float(line["left"]) for line in lines]
     return f"{min(found):.0f} to {max(found):.0f}"
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.speed import report
+from benchmarks.tables import report
 from driftbandit import (
     AutoDOMD,
     Bandit,

@@ -6,18 +6,18 @@ judges on seeds from 5000 on, ablation on seeds from 8000 on, the paper's figure
 
 from __future__ import annotations
 
-import csv
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
+from benchmarks import tables
+from benchmarks.tables import Line, stored, write
+
 AUTO, FIXED, THEORY = "AutoDOMD", "best fixed", "DOMD-GLB"
 NO_RIVAL = {AUTO, FIXED, THEORY, "DOMD-GLB (practical)", "Uniform", "Oracle", "Greedy"}
 Runs = dict[str, dict[str, dict[int, float]]]  # final regret by world, policy and seed
-Line = dict[str, Any]
 Regrets = dict[str, dict[str, dict[str, str]]]  # environment, policy, line of the stored results
 
 
@@ -47,7 +47,7 @@ def collect(results: Path) -> None:
     write("auto", figures(worlds, panels))
     together = normalised_runs(final_regrets(store), THEORY)
     if together:
-        aggregates(together).write_csv(RESULTS / "together.csv", float_precision=4)
+        aggregates(together).write_csv(tables.RESULTS / "together.csv", float_precision=4)
 
 
 def runs_of(store: Any) -> Runs:
@@ -125,20 +125,6 @@ def figures(worlds: Runs, panels: Runs) -> list[Line]:
     return [{"figure": n, **named("ratio", r), "at most": f"{bound:g}"} for n, r, bound in found]
 
 
-def write(name: str, lines: list[Line]) -> None:
-    with (RESULTS / f"{name}.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(lines[0]))
-        writer.writeheader()
-        for line in lines:
-            rounded = {k: f"{v:.4f}" if isinstance(v, float) else v for k, v in line.items()}
-            writer.writerow(rounded)
-
-
-def stored(name: str) -> list[dict[str, str]]:
-    with (RESULTS / f"{name}.csv").open() as file:
-        return list(csv.DictReader(file))
-
-
 def interval(line: dict[str, str], name: str) -> str:
     """Measured [low, high]; an old result may have no interval, or not be on common seeds."""
     if not line[name]:
@@ -211,7 +197,7 @@ def draw_memory() -> None:
     for t in np.flatnonzero(np.diff(block.theta[:, 0, 0])):
         ax.axvline(t, color="0.7", lw=1, ls="--")
     bandit.plot_memory(ax=ax)
-    figure.savefig(RESULTS / "memory.png", dpi=150)
+    figure.savefig(tables.RESULTS / "memory.png", dpi=150)
 
 
 if __name__ == "__main__":

@@ -15,3 +15,13 @@ def postgres():
     server = Server()
     yield server
     server.remove()
+
+
+@pytest.fixture(scope="module")
+def no_wait_for_the_disk():
+    """Ledgers of this process do not wait until what they store is on the disk."""
+    from driftbandit.loop import database  # not every test needs the loop
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "SYNCHRONOUS", "OFF")
+        yield

@@ -38,7 +38,7 @@ def test_numbers_in_sentences_are_filled_or_said_to_be_missing(claims, monkeypat
     full = readme.filled(page)
     assert f"-->{claims.widths()}<!--" in full
     assert "| eta |" in full
-    monkeypatch.setattr("benchmarks.worlds.RESULTS", tmp_path)
+    monkeypatch.setattr("benchmarks.tables.RESULTS", tmp_path)
     assert readme.filled(full).count(readme.MISSING) == 2
     with pytest.raises(KeyError, match="nonsense"):
         readme.filled("<!-- say: nonsense --><!-- end -->")

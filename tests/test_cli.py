@@ -8,6 +8,7 @@ import pytest
 
 from driftbandit import cli
 from driftbandit.lab import load_results
+from driftbandit.terminal import show_regrets, show_table
 
 
 def driftbandit(*args, cwd):
@@ -64,10 +65,61 @@ def test_no_arguments_shows_help(tmp_path):
 
 
 def test_markup_in_labels_is_text(capsys):
-    cli._table("title", ("policy", "[bold]world"), [("chance [/red]", "1 ± 2")])
+    show_table("title", ("policy", "[bold]world"), [("chance [/red]", "1 ± 2")])
     shown = capsys.readouterr().out
     assert "chance [/red]" in shown
     assert "[bold]world" in shown
+
+
+def regrets(worlds, policies):
+    """Made-up results; the first world was not played by the last policy."""
+    names = [f"piecewise-stationary, {k} fixed arms, S = 3" for k in range(worlds)]
+    learners = [f"[/red] DOMD-GLB (practical {k})" for k in range(policies)]
+    cells = [(name, learner) for name in names for learner in learners]
+    cells.remove((names[0], learners[-1]))
+    return [
+        {"environment": w, "policy": p, "mean": 1000.0 + k, "deviation": 20.0, "seeds": 3}
+        for k, (w, p) in enumerate(cells)
+    ]
+
+
+def read_back(shown):
+    """The form, and the text of each cell by environment and policy."""
+    found, title, heads = {}, "", []
+    for line in shown.splitlines():
+        cells = [cell.strip() for cell in re.split("[│┃]", line)[1:-1]]
+        if line.startswith("┏"):
+            heads = [""] * (line.count("┳") + 1)
+        elif line.startswith("┃"):
+            heads = [f"{a} {b}".strip().replace("- ", "-") for a, b in zip(heads, cells)]
+        elif line.startswith("│"):
+            form = {"environment": "turned"}.get(heads[0], "across")
+            form = "blocks" if heads[1:] == ["regret"] else form
+            for head, text in zip(heads[1:], cells[1:]):
+                places = {"across": (head, cells[0]), "turned": (cells[0], head)}
+                found[places.get(form, (title, cells[0]))] = text
+        elif line.strip() and line[0] not in "┡└":
+            title = line.strip()
+    return form, found
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize(
+    ("worlds", "policies", "form"),
+    [(2, 2, "across"), (2, 34, "across"), (34, 2, "turned"), (34, 22, "blocks")],
+)
+def test_every_regret_can_be_read_whatever_the_width(
+    monkeypatch, capsys, worlds, policies, form, width
+):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as in a terminal
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = regrets(worlds, policies)
+    show_regrets(lines)
+    shown = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out)
+    assert max(map(len, shown.splitlines())) <= width
+    wanted = {(x["environment"], x["policy"]): f"{x['mean']:.0f} ± 20" for x in lines}
+    absent = (lines[0]["environment"], lines[-1]["policy"])
+    assert read_back(shown) == (form, wanted | ({} if form == "blocks" else {absent: ""}))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ import pytest
 
 from browsing import browser, needs_chromium
 from driftbandit import Client
-from driftbandit.loop import database
 from driftbandit.service import demo, live
 from driftbandit.service import keys as service_keys
 from driftbandit.service.keys import Keys
@@ -45,10 +44,9 @@ PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _quick():
+def _quick(no_wait_for_the_disk):
     """No wait for the disk, and views as soon as something has happened."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "SYNCHRONOUS", "OFF")
         patch.setattr(live, "PAUSE", 0.05)
         patch.setattr(live, "TICK", 0.05)
         yield

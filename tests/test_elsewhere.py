@@ -5,21 +5,15 @@ import time
 import pytest
 
 from driftbandit import DOMD, Category, Client, Features, Loop, Number, Reward
-from driftbandit.loop import database
 from driftbandit.service import kept
 from driftbandit.service.client import AwayError
 from serving import ARMS, NEWS, ask, free_port, in_thread
 
+pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
+
 FEATURES = Features(
     context={"age": Number(18, 90)}, arm={"topic": Category(["sport", "world"], required=True)}
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _no_wait_for_the_disk():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "SYNCHRONOUS", "OFF")
-        yield
 
 
 def opened(path=":memory:", **options):

@@ -349,6 +349,9 @@ def test_a_frame_gives_the_numbers_of_its_rows(frame, dim, monkeypatch):
         for side in (features.context, features.arm)
     ]
     assert np.array_equal(features.encode_pairs(*sides), X)
+    menus = [sides[1][k : k + 1 + k % 3] for k in range(len(rows))]
+    for x, context, arms in zip(features.encode_each(sides[0], menus), sides[0], menus):
+        assert np.array_equal(x, features.encode(context, arms))
     assert {what for _, what in counts} == {"missing", "clipped", "unknown"}
     monkeypatch.setattr("driftbandit.features.plan.CHUNK", 500)
     assert np.array_equal(features.encode_frame(frame(rows)), X)

@@ -21,7 +21,7 @@ def benchmark(monkeypatch):
 @pytest.fixture
 def results(benchmark, monkeypatch, tmp_path):
     """Stored results go to an empty folder."""
-    monkeypatch.setattr("benchmarks.worlds.RESULTS", tmp_path)
+    monkeypatch.setattr("benchmarks.tables.RESULTS", tmp_path)
     return tmp_path
 
 
@@ -65,9 +65,9 @@ def test_every_kind_of_world_has_the_questions_that_the_page_promises(benchmark)
 
 
 def test_shares_are_summed_by_kind_and_only_where_the_truth_is_known(benchmark, results):
-    explain, worlds = benchmark("explain"), benchmark("worlds")
+    explain, tables = benchmark("explain"), benchmark("tables")
     line = {"round": 1, **dict.fromkeys(explain.WORDS, 0)}
-    worlds.write(
+    tables.write(
         "explain",
         [
             {"kind": "a", "world": "w", "truth": "stationary", "seeds": 10, "right": 9} | line,
@@ -101,18 +101,18 @@ def test_the_best_fixed_setting_has_the_least_regret_of_all(benchmark, monkeypat
 
 
 def test_rare_clicks_end_in_one_line_for_all(benchmark, monkeypatch, results):
-    rare, worlds = benchmark("rare"), benchmark("worlds")
+    rare, tables = benchmark("rare"), benchmark("tables")
     monkeypatch.setattr(rare, "GRID", {"discount": (1.0,)})
     found = list(rare.lines(range(1), range(2), 60))
     assert len(found) == 9
     ratios = [line["ratio"] for line in found]
     assert ratios[-1] == pytest.approx(np.exp(np.mean(np.log(ratios[:-1]))))
-    worlds.write("rare", found)
+    tables.write("rare", found)
     assert len(rare.table().splitlines()) == 11
 
 
 def test_a_run_is_locked_in_by_its_last_rounds(benchmark, monkeypatch, results):
-    lockin, worlds = benchmark("lockin"), benchmark("worlds")
+    lockin, tables = benchmark("lockin"), benchmark("tables")
     monkeypatch.setattr(lockin, "TOGETHER", 2)
     monkeypatch.setattr(lockin, "LAST", 50)
     world = Stationary(horizon=80, arms=FixedArms(20))
@@ -124,7 +124,7 @@ def test_a_run_is_locked_in_by_its_last_rounds(benchmark, monkeypatch, results):
     found = list(lockin.lines(range(3), 80))
     assert {line["policy"] for line in found} == set(lockin.policies(world))
     assert all(line["locked"] <= 3 for line in found)
-    worlds.write("lockin", found)
+    tables.write("lockin", found)
     assert "of 3 |" in lockin.table()
 
 

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from driftbandit import DOMD, AutoDOMD, Bandit, Category, Features, Flag, Loop, Number, Reward
-from driftbandit.loop import database, replay
+from driftbandit.loop import replay
 from driftbandit.loop.book import Lesson
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.keyed import TRUST, born
+
+pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
 CLICKS = Reward(0, 1, wait=100, missing=0)
 FEATURES = Features(
@@ -17,11 +19,6 @@ FEATURES = Features(
     arm={"name": Category(["a", "b"], required=True)},
 )
 ARMS = {name: {"name": name} for name in "ab"}
-
-
-@pytest.fixture(autouse=True)
-def _no_wait_for_the_disk(monkeypatch):
-    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
 
 
 def opened(folder, **options):

@@ -29,7 +29,6 @@ from driftbandit import (
 from driftbandit.evidence import cells, counts, dsjson, files, ledgers, sources
 from driftbandit.evidence.encode import encoded
 from driftbandit.evidence.rows import SKIP
-from driftbandit.loop import database
 from driftbandit.loop.book import Lesson
 from driftbandit.loop.events import Event
 from driftbandit.loop.rules import uniform
@@ -464,9 +463,8 @@ def test_accepted_rows_are_as_if_played(tmp_path):
 
 
 @pytest.fixture
-def loop(tmp_path, monkeypatch):
+def loop(tmp_path, no_wait_for_the_disk):
     """A loop with late, missing and cancelled rewards."""
-    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
     rng = np.random.default_rng(0)
     options = {"policy": DOMD, "clock": "events", "teaching": "caller", "floor": 0.3}
     reward = Reward(0, 1, wait=100, missing=0)
@@ -499,9 +497,9 @@ def test_a_ledger_replays_to_the_bits_of_its_loop(loop, tmp_path):
     assert log.counts.skipped == exported.counts.skipped
 
 
-def test_decisions_without_a_reward_are_not_left_out_in_silence(tmp_path, monkeypatch):
+@pytest.mark.usefixtures("no_wait_for_the_disk")
+def test_decisions_without_a_reward_are_not_left_out_in_silence(tmp_path):
     """Only clicks are reported: all that is known has reward 1, which is no value of 1."""
-    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
     options = {"policy": DOMD, "clock": "events", "teaching": "caller", "floor": 0.3}
     with Loop(tmp_path / "l.db", features=FEATURES, reward=Reward(0, 1), **options) as loop:
         ids = [loop.decide({"age": 30}, ARMS, at=float(t)).id for t in range(50)]
@@ -529,8 +527,8 @@ def test_a_ledger_that_grew_and_forgot(loop, tmp_path):
         Log.read(tmp_path / "shop.db", name="other")
 
 
-def test_half_lives_are_those_of_a_loop(tmp_path, monkeypatch):
-    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
+@pytest.mark.usefixtures("no_wait_for_the_disk")
+def test_half_lives_are_those_of_a_loop(tmp_path):
     options = {"clock": "events", "teaching": "caller", "half_life": "1h", "floor": 0.5}
     reward = Reward(0, 1, wait=100, missing=0)
     with Loop(tmp_path / "l.db", features=FEATURES, reward=reward, policy=DOMD, **options) as loop:
@@ -552,8 +550,8 @@ def test_slates_in_a_ledger_are_skipped_and_counted():
     assert ledgers._row(alone, Lesson(2, 1, 0.0, 1.0))["action"] == "b"
 
 
-def test_slates_are_counted_and_said_in_a_ledger_and_in_an_export(tmp_path, monkeypatch):
-    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
+@pytest.mark.usefixtures("no_wait_for_the_disk")
+def test_slates_are_counted_and_said_in_a_ledger_and_in_an_export(tmp_path):
     options = {"policy": DOMD, "clock": "events", "teaching": "caller", "floor": 0.3}
     with Loop(tmp_path / "l.db", features=FEATURES, reward=Reward(0, 1), **options) as loop:
         for t in range(40):

@@ -25,11 +25,13 @@ from driftbandit import (
     Reward,
     Vector,
 )
-from driftbandit.loop import clerk, database, replay, tickets
+from driftbandit.loop import clerk, replay, tickets
 from driftbandit.loop.book import Lesson
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.rules import Floor, InverseGap, Thompson
 from driftbandit.policies.growth import grown_policy
+
+pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
 FEATURES = Features(
     context={"age": Number(18, 90), "country": Category(["NL", "DE"])},
@@ -37,11 +39,6 @@ FEATURES = Features(
 )
 ARMS = {"a": {"price": 9, "taste": [1.0, 2.0]}, "b": {"price": 50, "taste": [0.0, -1.0]}, "c": {}}
 CLICKS = Reward(0, 1, wait=100, missing=0)
-
-
-@pytest.fixture(autouse=True)
-def _no_wait_for_the_disk(monkeypatch):
-    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
 
 
 def opened(folder, **options):

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from driftbandit import DOMD, Category, Features, Flag, Loop, Number, Reward
-from driftbandit.loop import clerk, database, replay
+from driftbandit.loop import clerk, replay
 from driftbandit.loop.book import Lesson
 from driftbandit.loop.ledger import Ledger
 from naive_book import lessons
@@ -125,8 +125,8 @@ class Play(RuleBasedStateMachine):
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")  # kill -9 does not stop the system
+def _quick(monkeypatch, no_wait_for_the_disk):
+    """No wait for the disk: kill -9 does not stop the system."""
     monkeypatch.setattr(clerk, "EVERY", 3)
 
 

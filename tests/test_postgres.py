@@ -6,7 +6,6 @@ import psycopg
 import pytest
 
 from driftbandit import DOMD, Category, Client, Features, Loop, Number, Reward
-from driftbandit.loop import database
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.ledger import Ledger, names
 from serving import ARMS as TOPICS
@@ -31,8 +30,8 @@ def play(loop, start, n=40):
             loop.cancel(f"d{k}", at=10.0 * k)
 
 
-def test_the_same_calls_give_the_same_learner_as_in_a_file(url, tmp_path, monkeypatch):
-    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
+@pytest.mark.usefixtures("no_wait_for_the_disk")
+def test_the_same_calls_give_the_same_learner_as_in_a_file(url, tmp_path):
     found = []
     for address in (url, tmp_path / "a.db"):
         with Loop(address, **NEW) as loop:

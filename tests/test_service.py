@@ -21,7 +21,6 @@ from typer.main import get_command
 
 from driftbandit import Client, Loop
 from driftbandit.cli import app as cli
-from driftbandit.loop import database
 from driftbandit.service import keys as service_keys
 from driftbandit.service import server as server_module
 from driftbandit.service.client import AwayError, ServiceError
@@ -32,6 +31,8 @@ from driftbandit.service.openapi import document
 from driftbandit.service.server import check_host
 from serving import ARMS, NEWS, Process, ask, free_port, in_thread, until_ready
 
+pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
+
 DECISION = {"context": {"age": 30}, "arms": ARMS}
 
 
@@ -40,15 +41,8 @@ def driftbandit(*args, cwd):
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _no_wait_for_the_disk():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "SYNCHRONOUS", "OFF")
-        yield
-
-
 @pytest.fixture(scope="module")
-def port(tmp_path_factory):
+def port(tmp_path_factory, no_wait_for_the_disk):
     path = tmp_path_factory.mktemp("service") / "shop.db"
     with in_thread(path, limits=Limits(arms=5, batch=4, body=20_000)) as port:
         assert ask(port, "PUT", "/v1/loops/news", NEWS)[0] == 201

@@ -6,11 +6,12 @@ from urllib.parse import quote
 import pytest
 
 from driftbandit import Client
-from driftbandit.loop import database
 from driftbandit.service.client import ServiceError
 from driftbandit.service.keys import Keys
 from driftbandit.service.limits import Limits
 from serving import ARMS, NEWS, ask, in_thread, until_ready
+
+pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
 EVEN = NEWS | {"reward": {"low": 0, "high": 1}, "floor": 1.0}  # all arms alike; taught at once
 GREEDY = {"rule": {"type": "Floor", "share": 0.0}}
@@ -18,15 +19,8 @@ VIP = {"context": NEWS["features"]["context"] | {"vip": {"type": "Flag"}}}
 VIP |= {"arm": NEWS["features"]["arm"]}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _no_wait_for_the_disk():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "SYNCHRONOUS", "OFF")
-        yield
-
-
 @pytest.fixture(scope="module")
-def port(tmp_path_factory):
+def port(tmp_path_factory, no_wait_for_the_disk):
     path = tmp_path_factory.mktemp("candidates") / "shop.db"
     with in_thread(path, limits=Limits(candidates=4)) as port:
         yield port

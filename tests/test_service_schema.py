@@ -12,7 +12,6 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
-from driftbandit.loop import database
 from driftbandit.service import live
 from driftbandit.service.limits import Limits
 from driftbandit.service.openapi import document
@@ -34,10 +33,9 @@ RUNS += [(name, GenerationMode.NEGATIVE) for name in ASKING]
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory):
+def port(tmp_path_factory, no_wait_for_the_disk):
     path = tmp_path_factory.mktemp("schema") / "shop.db"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "SYNCHRONOUS", "OFF")
         patch.setattr(live, "LIFE", 0.5)  # a stream that is read to its end
         with in_thread(path, limits=Limits(rate=1e6, loops=20)) as port:
             assert ask(port, "PUT", "/v1/loops/news", NEWS)[0] == 201

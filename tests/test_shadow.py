@@ -24,11 +24,13 @@ from driftbandit import (
     Thompson,
 )
 from driftbandit.estimators.bets import Arms
-from driftbandit.loop import database, replay
+from driftbandit.loop import replay
 from driftbandit.loop.book import Book, Lesson
 from driftbandit.loop.comparison import lead
 from driftbandit.loop.events import Event
 from driftbandit.loop.tally import Row, Tally
+
+pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
 CLICKS = Reward(0, 1, wait=50, missing=0)
 TOPIC = Category(["x", "y", "z"])
@@ -37,11 +39,6 @@ WIDER = Features(context={"age": Number(18, 90), "vip": Flag()}, arm={"topic": T
 ARMS = {topic: {"topic": topic} for topic in "xyz"}
 RANDOM = {"rule": InverseGap(0.1, strength=0.0), "floor": None}  # all arms alike
 COSTS = Guard(metrics={"cost": Reward(0, 1, goal="min", wait=50, missing=0)})
-
-
-@pytest.fixture(autouse=True)
-def _no_wait_for_the_disk(monkeypatch):
-    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
 
 
 def opened(path, **options):
@@ -450,7 +447,7 @@ def test_mistakes_are_refused_with_a_remedy(tmp_path):
             "no candidate None": lambda: loop.promote(None),
             "no candidate .'a'.": lambda: loop.retire(["a"]),
             "force must be": lambda: loop.promote("new", force="yes"),
-            "live acts": lambda: loop.promote("live"),
+            "'live' acts": lambda: loop.promote("live"),
             "'live' acts now": lambda: loop.promote("new", over="default"),
             "guard must be": lambda: loop.set(guard="yes"),
             "same wait for both": lambda: loop.set(
@@ -500,7 +497,8 @@ def gate(monkeypatch):
     return importlib.import_module("benchmarks.promotion")
 
 
-def rows(arms, clicks, new, live, q):
+def rows(arms, clicks, both, q):
+    new, live = both
     ends = [*arms.start[1:], len(arms.h)]
     for k, (first, last) in enumerate(zip(arms.start, ends)):
         pi = new[first:last], live[first:last]
@@ -512,10 +510,10 @@ def rows(arms, clicks, new, live, q):
 def test_the_gate_is_that_of_the_benchmark_and_does_not_depend_on_how_rows_are_cut(gate):
     n = 1000
     for seed, effect in enumerate((0.0, 8.0)):
-        arms, clicks, new, live = gate.trial(n, effect, np.random.default_rng(seed))
-        q, looks = np.full(3 * n, gate.CLICKS), np.array([249, 999])
-        bounds = gate.lead(arms, clicks, (new, live), q, looks)
-        all_rows, found = list(rows(arms, clicks, new, live, q)), []
+        rng = np.random.default_rng(seed)
+        parts = [gate.trial(size, effect, rng) for size in (250, n - 250)]
+        bounds, found = gate.lead(parts), []
+        all_rows = [row for part in parts for row in rows(*part)]
         for cut in (1, 7, 100):
             tally, opened_at = Tally(), []
             for first, last in ((0, 250), (250, n)):
@@ -554,6 +552,6 @@ def test_a_loop_has_the_bounds_of_the_benchmark_on_the_rows_of_its_log(gate, tmp
         n, found = len(parts["R"]), {name: np.array(part) for name, part in parts.items()}
         start = np.arange(0, 3 * n, 3)
         arms = Arms(start, start + found["chosen"], found["h"])
-        low = gate.lead(arms, found["R"], (found["new"], found["live"]), found["q"], [n - 1])
+        low = gate.lead([(arms, found["R"], (found["new"], found["live"]), found["q"])])
         assert own.rows == n == 120
         assert own.low == pytest.approx(low[0], abs=1e-9)

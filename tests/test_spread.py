@@ -9,16 +9,12 @@ import pytest
 from driftbandit import DOMD, Category, Features, Log, Loop, Number, Reward, cli
 from driftbandit.evidence import spread
 from driftbandit.evidence.ledgers import Where
-from driftbandit.loop import database
 from prices import ARMS, FEATURES
+
+pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
 REWARD = Reward(0, 1, wait=100, missing=0)
 KEYED = {"features": FEATURES, "reward": REWARD, "key": "user", "clock": "events", "floor": 0.3}
-
-
-@pytest.fixture(autouse=True)
-def _no_wait_for_the_disk(monkeypatch):
-    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
 
 
 def play(loop, n=60, seed=0, start=0.0, users=9):

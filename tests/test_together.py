@@ -3,16 +3,12 @@
 import pytest
 
 from driftbandit import DOMD, Category, Features, Loop, Number, Reward
-from driftbandit.loop import database
 from driftbandit.loop.events import LedgerError
+
+pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
 FEATURES = Features(context={"age": Number(18, 90)}, arm={"topic": Category(["x", "y"])})
 ARMS = {"a": {"topic": "x"}, "b": {"topic": "y"}}
-
-
-@pytest.fixture(autouse=True)
-def _no_wait_for_the_disk(monkeypatch):
-    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
 
 
 def opened(path):
@@ -49,6 +45,27 @@ def test_together_is_one_after_the_other(tmp_path):
         assert one.digest == many.digest
         assert one.counts == many.counts
         assert one.log().equals(many.log())
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"context": {"years": 3}},
+        {"context": {"age": 30, "more": 1}},
+        {"arms": {}},
+        {"arms": {}, "default": "a"},
+        {"arms": ARMS, "k": 2},
+        {"arms": 5},
+    ],
+)
+def test_one_of_a_group_is_refused_or_unlike_the_others(tmp_path, odd):
+    """Rows of a group are encoded together; the answers are those of one after the other."""
+    asked = [("decide", {"context": {"age": 20 + k}, "arms": ARMS, "id": f"{k}"}) for k in range(6)]
+    asked[3] = "decide", asked[3][1] | odd
+    with opened(tmp_path / "one.db") as one, opened(tmp_path / "many.db") as many:
+        group = many.together(asked)
+        assert [str(each) for each in group] == [str(alone(one, *call)) for call in asked]
+        assert one.counts == many.counts
 
 
 def test_a_group_of_decisions_is_audited_and_repeated(tmp_path):

@@ -8,7 +8,6 @@ above 1e-10. An oracle that does not install is reported, and what it said befor
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import subprocess
@@ -21,6 +20,7 @@ import numpy as np
 from benchmarks.oracles import ours
 from benchmarks.peers import venvs
 from benchmarks.peers.registry import Peer
+from benchmarks.tables import write_rows
 
 GOLDEN = venvs.ROOT / "tests" / "golden"
 TOLERANCE = 1e-10
@@ -82,9 +82,7 @@ def main() -> int:
         missed |= not worst <= TOLERANCE
         lines.append([oracle.name, found["version"], f"{worst:.1e}", f"{TOLERANCE:g}"])
         print(*lines[-1])
-    if given.csv:
-        with given.csv.open("w", newline="") as file:
-            csv.writer(file).writerows(lines)
+    write_rows(given.csv, lines)
     return int(missed)
 
 

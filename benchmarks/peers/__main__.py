@@ -49,7 +49,7 @@ def main() -> None:
     speeds = timing.measure(contenders)
     ratios = timing.ratios(speeds)
     report.write(judged, worlds(), installed, speeds, ratios)
-    figure.draw(report.RESULTS)
+    figure.draw()
     console.print(timing.table(ratios))
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
-from pathlib import Path
 
 import matplotlib
 
@@ -12,6 +10,8 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
+
+from benchmarks import tables
 
 PANELS = {"fresh arms every round": False, "arms that stay": True}
 UNIFORM = "uniform choice"
@@ -24,22 +24,17 @@ PLACES = [
 ]
 
 
-def lines_of(path: Path) -> list[dict[str, str]]:
-    with path.open() as file:
-        return list(csv.DictReader(file))
-
-
-def regrets(results: Path, fixed: bool) -> dict[str, float]:
+def regrets(fixed: bool) -> dict[str, float]:
     """Mean regret of each contender over the worlds with fixed, or fresh, arms."""
     found = defaultdict(list)
-    for line in lines_of(results / "peers.csv"):
+    for line in tables.stored("peers"):
         if ("fixed" in line["world"]) == fixed:
             found[line["contender"]].append(float(line["mean"]))
     return {name: sum(values) / len(values) for name, values in found.items()}
 
 
-def costs(results: Path) -> dict[str, float]:
-    lines = lines_of(results / "peers-speed.csv")
+def costs() -> dict[str, float]:
+    lines = tables.stored("peers-speed")
     return {x["contender"]: float(x["choose_us"]) + float(x["update_us"]) for x in lines}
 
 
@@ -89,13 +84,13 @@ def panel(ax, title: str, regret: dict[str, float], cost: dict[str, float]) -> N
         label(ax, name, points[name], boxes)
 
 
-def draw(results: Path) -> None:
-    """results/peers.png from results/peers.csv and results/peers-speed.csv."""
+def draw() -> None:
+    """peers.png from peers.csv and peers-speed.csv."""
     fig, axes = plt.subplots(1, 2, figsize=(13, 5.5))
     fig.subplots_adjust(left=0.065, right=0.99, top=0.94, bottom=0.09, wspace=0.13)
-    cost = costs(results)
+    cost = costs()
     for ax, (title, fixed) in zip(axes, PANELS.items()):
-        panel(ax, title, regrets(results, fixed), cost)
+        panel(ax, title, regrets(fixed), cost)
     axes[0].set_ylabel("cumulative regret, mean over worlds")
-    fig.savefig(results / "peers.png", dpi=130)
+    fig.savefig(tables.RESULTS / "peers.png", dpi=130)
     plt.close(fig)

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import json
 
 import numpy as np
 
+from benchmarks import tables
 from benchmarks.peers import contest
 from benchmarks.peers.registry import Contender
 from benchmarks.peers.timing import Speed, shown
-from benchmarks.peers.venvs import ROOT, Installed
+from benchmarks.peers.venvs import Installed
 from driftbandit import Environment
-
-RESULTS = ROOT / "docs" / "results"
-
-
-def write_csv(name: str, rows: list[dict]) -> None:
-    with (RESULTS / f"{name}.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def judged(contender: Contender, label: str, world: Environment) -> dict:
@@ -66,8 +57,11 @@ def write(
     ratios: list[tuple[str, float, str]],
 ) -> None:
     """Everything the documents quote."""
-    write_csv("peers", [judged(c, name, w) for c in contenders for name, w in worlds.items()])
-    write_csv("peers-speed", [speed_row(c, speeds[c.label]) for c in contenders])
-    write_csv("peers-install", [{"peer": k} | v._asdict() for k, v in installed.items()])
-    rows = [{"what": a, "measured": shown(b), "wanted": c} for a, b, c in ratios]
-    write_csv("peers-ratios", rows)
+    found = {
+        "peers": [judged(c, name, w) for c in contenders for name, w in worlds.items()],
+        "peers-speed": [speed_row(c, speeds[c.label]) for c in contenders],
+        "peers-install": [{"peer": k} | v._asdict() for k, v in installed.items()],
+        "peers-ratios": [{"what": a, "measured": shown(b), "wanted": c} for a, b, c in ratios],
+    }
+    for name, lines in found.items():
+        tables.write(name, lines, ends="\n")

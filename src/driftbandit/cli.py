@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from driftbandit.service import command
+from driftbandit.terminal import show_regrets, show_table
 
 app = typer.Typer(
     help="Contextual bandits that keep up with a changing world.",
@@ -133,7 +134,7 @@ def policies(modules: Import = None) -> None:
             method = (kind.__doc__ or "").strip().split("\n")[0]
             blank = [""] * (len(Entry._fields) - 3)
             rows.append((kind.__name__, f"plug-in {kind.__module__}", method, *blank))
-    _table("Policies; cost and memory per round", ("name", *Entry._fields[1:]), rows)
+    show_table("Policies; cost and memory per round", ("name", *Entry._fields[1:]), rows)
 
 
 @app.command()
@@ -179,7 +180,7 @@ def suite(
     with _cells_bar(name) as (progress, _):
         card = suites.run_suite(chosen, policies or ["AutoDOMD"], folder, engine, progress)
     header, *rows = cards.score_rows(card)
-    _table(f"{name}: regret over that of playing at random; less is better", header, rows)
+    show_table(f"{name}: regret over that of playing at random; less is better", header, rows)
     print(f"card: {folder / name}.json")
 
 
@@ -195,7 +196,7 @@ def compare(
     found = cards.compare(cards.read_card(first), cards.read_card(second))
     for one in found if len(found) == 1 else ():
         rows = [(w, f"{a:.0f}", f"{b:.0f}", f"{gap:.1f}") for w, (a, b, gap) in one.worlds.items()]
-        _table("Mean regret", ("world", one.first, one.second, "difference [95 %]"), rows)
+        show_table("Mean regret", ("world", one.first, one.second, "difference [95 %]"), rows)
     rows = [(c.first, c.second, str(len(c.worlds)), f"{c.overall:.3f}") for c in found]
     header = (
         "first",
@@ -203,7 +204,7 @@ def compare(
         "worlds",
         "geometric mean of ratios [95 %], below 1 the first is better",
     )
-    _table("Regret of the first over that of the second", header, rows)
+    show_table("Regret of the first over that of the second", header, rows)
 
 
 LogPath = Annotated[  # text: a path would spoil postgresql://
@@ -385,47 +386,10 @@ def _counted(ran: int, stored: int) -> str:
 def _show(folder: Path, out: Path | None, **options: Any) -> None:
     from driftbandit import lab
 
-    _table(
-        "Dynamic regret at the horizon, mean ± deviation over seeds", *_finals(lab.Store(folder))
-    )
+    show_regrets(lab.finals(lab.Store(folder)).to_dicts())
     for name, path in lab.write_report(folder, out, **options).items():
         print(f"{name + ':':<12} {path}")
     print("Open report.html in a browser; load_results(folder) gives the numbers as a frame.")
-
-
-def _finals(store: Any) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Policies down, environments across."""
-    from driftbandit import lab
-
-    lines = lab.finals(store).to_dicts()
-    worlds = tuple(dict.fromkeys(line["environment"] for line in lines))
-    cells = {(line["policy"], line["environment"]): line for line in lines}
-    rows = []
-    for policy in dict.fromkeys(line["policy"] for line in lines):
-        found = [cells.get((policy, world)) for world in worlds]
-        rows.append((policy, *(_regret(line) for line in found)))
-    return ("policy", *worlds), rows
-
-
-def _regret(line: dict[str, Any] | None) -> str:
-    if line is None:
-        return ""
-    spread = f" ± {line['deviation']:.0f}" if line["seeds"] > 1 else ""
-    return f"{line['mean']:.0f}{spread}"
-
-
-def _table(title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=240)  # a file or a pipe has room
-    table = Table(*map(escape, header), title=title)
-    for row in rows:
-        table.add_row(*map(escape, row))  # a label such as [/red] is no markup
-    console.print(table)
 
 
 def _lab() -> None:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from driftbandit import validate
 from driftbandit.durations import moment
 from driftbandit.loop import answers, elsewhere
-from driftbandit.loop.choose import Asked, choose
-from driftbandit.loop.decision import Decision, Explain, Slate
+from driftbandit.loop.choose import Asked, Ready, choose, ready
+from driftbandit.loop.decision import Decision, Explain, Request, Slate
 from driftbandit.loop.desk import Desk
 from driftbandit.loop.events import LedgerError
 from driftbandit.loop.request import new_id, request, text
 from driftbandit.loop.tickets import Started, Ticket
+
+
+class Question(NamedTuple):
+    """A decision to be made; `at` is None for now."""
+
+    request: Request
+    who: Asked
+    at: Any
+    fresh: bool  # whether the id was made for it
 
 
 class Calls:
@@ -23,7 +32,11 @@ class Calls:
         self._desk, self._explain = desk, explain
         self._declaration = desk.past.declaration
 
-    def decide(
+    def decide(self, context: Any, arms: Any, **options: Any) -> Started:
+        """A choice that is not stored yet."""
+        return self._answer(self._question(context, arms, **options))
+
+    def _question(
         self,
         context: Any,
         arms: Any,
@@ -34,29 +47,31 @@ class Calls:
         default: Any = None,
         at: Any = None,
         fallback: bool = False,
-    ) -> Started:
-        """A choice that is not stored yet; a `fallback` was made elsewhere."""
+    ) -> Question:
+        """A `fallback` was made elsewhere."""
         asked = request(context, arms, default, k)
         own = new_id() if id is None else text("id", id)
-        who = Asked(
-            self._declaration.seed, own, None if key is None else text("key", key), fallback
-        )
+        whose = None if key is None else text("key", key)
         if key is None and self._declaration.key is not None:
             raise ValueError(f"each {self._declaration.key} has a learner of its own: pass key=")
-        desk = self._desk
+        return Question(asked, Asked(self._declaration.seed, own, whose, fallback), at, id is None)
+
+    def _answer(self, question: Question, before: Ready | None = None) -> Started:
+        """What is `ready` need not be encoded again."""
+        (asked, who, at, fresh), desk = question, self._desk
         desk.catch_up()
         when, (seq, chosen) = moment(at, desk.clerk.clock), desk.current
-        made = choose(desk.learner, desk.panel, chosen, asked, who, when)
-        ticket = Ticket("decide", None if at is None else when, own, who.key, fresh=id is None)
+        made = choose(desk.learner, desk.panel, chosen, asked, who, when, before)
+        ticket = Ticket("decide", None if at is None else when, who.id, who.key, fresh=fresh)
         ticket.data = answers.logged(asked, made, seq)
 
         def finish() -> Decision | Slate:
             if ticket.known is not None:
                 event = desk.ledger.events([ticket.known])[ticket.known]
-                explain: Explain = lambda: self._explain(own)  # noqa: E731
+                explain: Explain = lambda: self._explain(who.id)  # noqa: E731
                 return answers.again(event, asked, who.key, explain)
             desk.remember(ticket, made)
-            return answers.first(own, asked, made)
+            return answers.first(who.id, asked, made)
 
         return Started(ticket, finish)
 
@@ -96,23 +111,33 @@ class Calls:
     def together(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:
         """Answers to many calls that are stored together; in place of one that is refused, the
         error."""
-        started = [self._started(kind, options) for kind, options in calls]
+        begun = [_tried(self._begin, *call) for call in calls]
+        asked = [each.request for each in begun if isinstance(each, Question)]
+        rows = iter(ready(self._desk.learner, self._desk.panel, asked))
+        started = [
+            _tried(self._answer, each, next(rows)) if isinstance(each, Question) else each
+            for each in begun
+        ]
         self._desk.submit_all([each.ticket for each in started if isinstance(each, Started)])
         return [each.end() if isinstance(each, Started) else each for each in started]
 
-    def _started(self, kind: str, options: Mapping[str, Any]) -> Started | ValueError:
-        known: dict[str, Callable[..., Started]] = {
-            "decide": self.decide,
+    def _begin(self, kind: str, options: Mapping[str, Any]) -> Question | Started:
+        known: dict[str, Callable[..., Question | Started]] = {
+            "decide": self._question,
             "record": self.record,
             "reward": self.reward,
             "cancel": self.cancel,
         }
-        begin = known.get(kind)
-        if begin is None:
-            return ValueError(f"a call is 'decide', 'record', 'reward' or 'cancel', got {kind!r}")
-        try:
-            return begin(**options)
-        except LedgerError:
-            raise  # it holds for all of them
-        except ValueError as error:
-            return error
+        if kind not in known:
+            raise ValueError(f"a call is 'decide', 'record', 'reward' or 'cancel', got {kind!r}")
+        return known[kind](**options)
+
+
+def _tried(step: Callable[..., Any], *args: Any) -> Any:
+    """What a step gives, or why it is refused."""
+    try:
+        return step(*args)
+    except LedgerError:
+        raise  # it holds for all of them
+    except ValueError as error:
+        return error
