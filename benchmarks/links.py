@@ -17,7 +17,7 @@ from numba import njit
 from scipy import special
 
 from benchmarks.roads import seconds
-from benchmarks.speed import report
+from benchmarks.tables import report
 from driftbandit import DOMD, AutoDOMD, Bandit, Bernoulli, Family, Problem
 
 
@@ -64,9 +64,9 @@ class TimedFastProbit(TimedProbit):
 def figures():
     """(what, measured, required, reached) one by one."""
     families = Bernoulli(), TimedProbit(), TimedFastProbit()
-    for policy, rounds in ((DOMD, 200), (AutoDOMD, 20)):
+    for policy, rounds in ((DOMD, 200), (AutoDOMD, 5)):
         players = [Bandit(policy(problem=Problem(dim=5, family=family))) for family in families]
-        shipped, *own = seconds(players, 5, 30, rounds, 40)
+        shipped, *own = seconds(players, 5, 30, rounds, 100)
         name = f"{policy.__name__}, d=5, 30 arms"
         for how, spent in zip(("in Python", "with compiled()"), own):
             yield f"{name}: probit {how} over Bernoulli", spent / shipped, "", True

@@ -82,7 +82,7 @@ def test_what_one_says_another_knows(url):
         assert two.reward("later", 1) == "held"
         one.decide({"age": 40}, ARMS, id="later")
         assert two.reward("later", 0) == "corrected"
-        with pytest.raises(ValueError, match="no slate"):
+        with pytest.raises(ValueError, match="not a slate"):
             two.reward("later", 0, position=1)
         in_step(one, two)
         assert one.counts == two.counts

@@ -123,7 +123,7 @@ def test_what_is_missing_is_said_in_rows(port, loop):
         body = {"candidate": "greedy", "force": wrong}
         assert ask(port, "POST", promotion, body)[0] == 400
     other = ask(port, "POST", promotion, {"candidate": "greedy", "over": "default", "force": True})
-    assert (other[0], "live acts" in other[1]["detail"]) == (409, True)
+    assert (other[0], "'live' acts now" in other[1]["detail"]) == (409, True)
     assert (
         ask(port, "POST", promotion, {"candidate": "greedy", "force": True})[1]["acts"] == "greedy"
     )

@@ -472,7 +472,7 @@ def test_mistakes_are_refused_with_a_remedy(tmp_path):
         loop.retire("new")
         with pytest.raises(ValueError, match="is taken"):
             loop.shadow("new", DOMD)
-        with pytest.raises(ValueError, match="there is none"):
+        with pytest.raises(ValueError, match="none at all"):
             loop.trial("new")
         loop.set(guard=Guard())
         with pytest.raises(ValueError, match="with a guard"):
