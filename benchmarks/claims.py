@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from benchmarks import bob, explain, pitch
+from benchmarks import bob, explain, pitch, theorems
 from benchmarks.worlds import Regrets, mean, regrets
 
 HERO = "DOMD-GLB"
@@ -152,7 +152,9 @@ def variants() -> str:
     return ", ".join(parts)
 
 
-SAYS = pitch.SAYS | {
+SAYS = {
+    **pitch.SAYS,
+    **theorems.SAYS,
     "bob": bob.price,
     "bobahead": bob.ahead,
     "bobbound": bob.bound,
