@@ -14,7 +14,7 @@ UNITS += "|(?:decisions|requests|rows|rewards) a second"
 MEASURE = re.compile(rf"(?<![\w.^-])\d[\d.,]*(?: to \d[\d.,]*)? ?(?:{UNITS})(?!\w)")
 
 LEVEL = "95 %"  # of confidence: a definition wherever it stands
-LEFT = ("auto.md", "streams.md")  # measurements are typed there still
+LEFT = ("auto.md",)  # measurements are typed there still
 # What is no measurement, or is held by a test; everything else belongs between markers.
 KNOWN = {
     "bob.md": {"2.5 times": "arithmetic, 1 / (1 - 2^(-3/4))"},
@@ -36,7 +36,6 @@ KNOWN = {
         "64 times": "benchmarks/promotion.py, required",
         "1,000 times": "benchmarks/promotion.py",
     },
-    "reproduced.md": {"16 times": "tests/test_claims.py"},
     "rewards.md": {"20 seconds": "an example"},
     "service.md": {
         "5 s": "a time limit",
