@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from benchmarks import bob, explain, pitch, theorems
-from benchmarks.worlds import Regrets, mean, regrets
+from benchmarks.worlds import Regrets, mean, missed, regrets
 
 HERO = "DOMD-GLB"
 # What the paper compares, and what this library adds to the comparison.
@@ -159,6 +159,7 @@ SAYS = {
     "bobahead": bob.ahead,
     "bobbound": bob.bound,
     "explain": explain.summary,
+    "missed": missed,
     "lowest": lowest,
     "ahead": lambda: who_is_ahead(PAPER),
     "others": lambda: who_is_ahead(None),
