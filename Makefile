@@ -126,6 +126,7 @@ docs: $(VENV)/.test       ## run what the documents quote and put the numbers in
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv
 	$(BIN)/python -m benchmarks.fleet --csv docs/results/fleet.csv
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.roads --csv docs/results/roads.csv
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.links --csv docs/results/links.csv
 	$(BIN)/python -m benchmarks.runtime --csv docs/results/runtime.csv
 	$(BIN)/python -m benchmarks.proof
 	$(BIN)/python -m benchmarks.examples

@@ -30,12 +30,18 @@ def ahead() -> str:
 
 
 def bound() -> str:
-    """The explicit bound next to the most that anybody can lose."""
+    """The explicit bound next to the most that anybody can lose, and from where on it is less."""
+    known, most = explicit(5000)
+    first = next(k for k in range(4, 30) if explicit(10**k)[0] < explicit(10**k)[1])
+    return (
+        f"{known:,.0f} at T = 5000, where no policy can lose more than {most:,.0f}. Of the powers "
+        f"of ten, T = 10^{first} is the first at which it says something"
+    )
+
+
+def explicit(T: int) -> tuple[float, float]:
     from driftbandit import Circle, theory
 
-    problem = Circle(radius=1.0, horizon=5000).problem
-    most = 5000 * (problem.family.mu(1.0) - problem.family.mu(-1.0))
-    return (
-        f"{theory.bob_regret_bound(problem):,.0f} at T = 5000, where no policy can lose more than "
-        f"{most:,.0f}"
-    )
+    problem = Circle(radius=1.0, horizon=T).problem
+    most = T * (problem.family.mu(1.0) - problem.family.mu(-1.0))
+    return theory.bob_regret_bound(problem), most

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from benchmarks import bob, explain, pitch
-from benchmarks.worlds import Regrets, mean, regrets
+from benchmarks import bob, explain, pitch, theorems
+from benchmarks.worlds import Regrets, mean, missed, regrets
 
 HERO = "DOMD-GLB"
 # What the paper compares, and what this library adds to the comparison.
@@ -152,11 +152,14 @@ def variants() -> str:
     return ", ".join(parts)
 
 
-SAYS = pitch.SAYS | {
+SAYS = {
+    **pitch.SAYS,
+    **theorems.SAYS,
     "bob": bob.price,
     "bobahead": bob.ahead,
     "bobbound": bob.bound,
     "explain": explain.summary,
+    "missed": missed,
     "lowest": lowest,
     "ahead": lambda: who_is_ahead(PAPER),
     "others": lambda: who_is_ahead(None),

@@ -1,4 +1,5 @@
-"""What the README says in numbers, from stored results: five claims, and the table of packages."""
+"""What the README and its neighbours say in numbers, from stored results: claims, and the table of
+packages."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from benchmarks.tables import stored
 from benchmarks.worlds import AUTO, NO_RIVAL, mean, regrets
 
 DRIFT, FLIP = "drift, S = 3", "flip, S = 3"
+LEARNER, NEAREST = "driftbandit AutoDOMD", "bayesianbandits UCB"
 
 
 class Package(NamedTuple):
@@ -87,6 +89,31 @@ def catalogue() -> str:
     return f"{least:.2f} to {most:.2f} times"
 
 
+def nearest() -> str:
+    """AutoDOMD next to bayesianbandits' UCB, tuned: where its regret is less, and its time."""
+    words: dict[str, list[str]] = {"less regret": [], "about as much, within 10 %,": [], "more": []}
+    for world in dict.fromkeys(line["world"] for line in stored("peers")):
+        ratio = float(regret(LEARNER, world)) / float(regret(NEAREST, world))
+        words[list(words)[(ratio > 0.9) + (ratio > 1.1)]].append(f"*{world}*")
+    parts = (f"{word} in {'; '.join(worlds)}" for word, worlds in words.items() if worlds)
+    slower = float(micros(NEAREST)) / float(micros(LEARNER))
+    said = ". It has ".join(parts)
+    return f"AutoDOMD has {said}. The UCB takes {slower:.0f} times as long as AutoDOMD"
+
+
+def one_core() -> str:
+    """What a loop under load gains when its process is kept on one core."""
+    kept, free = (
+        float(figure("loop", f"8 threads{where}, 20 arms")) for where in (" on one core", "")
+    )
+    return f"{kept / free:.1f} times as many"
+
+
+def warm() -> str:
+    """Calling any stored kernel of numba's once, over importing numba."""
+    return f"{float(figure('roads', 'any stored kernel')):.1f} times as long as"
+
+
 def policies() -> str:
     from driftbandit.policies.catalogue import CATALOGUE
 
@@ -111,5 +138,9 @@ SAYS = {
     "catalogue": catalogue,
     "million": lambda: f"{float(figure('fleet', '1000000 updates')):.2f} s",
     "audits": lambda: f"{100 * float(figure('loop', 'share of a log of 3000')):.0f} %",
+    "encoding": lambda: f"{float(figure('loop', 'encoding 20 arms')):.0f} µs",
+    "nearest": nearest,
+    "onecore": one_core,
+    "warm": warm,
     "policies": policies,
 }

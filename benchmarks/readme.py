@@ -26,6 +26,7 @@ from benchmarks import (
     rare,
     streams_figure,
     tables,
+    theorems,
     worlds,
 )
 from benchmarks.tables import stored
@@ -49,6 +50,9 @@ PAGES += (
     "docs/deployment.md",
     "docs/evidence.md",
     "docs/speed.md",
+    "docs/features.md",
+    "docs/differences.md",
+    "docs/families.md",
 )
 PAGES += tuple(f"docs/gallery/{page.name}" for page in sorted(examples.FIGURES.glob("*.md")))
 
@@ -153,7 +157,13 @@ def alone(line: dict[str, str]) -> str:
 def figures(name: str) -> str:
     """What a benchmark printed, with what is required."""
     head = ["figure", "measured", "required"]
-    return markdown([head, *(list(line.values()) for line in stored(name))])
+    rows = ([line["figure"], whole(line["measured"]), line["required"]] for line in stored(name))
+    return markdown([head, *rows])
+
+
+def whole(measured: str) -> str:
+    """A large number without a power of ten: 2,290 for 2.29e+03."""
+    return f"{float(measured):,.0f}" if "e+" in measured else measured
 
 
 def as_stored(name: str) -> str:
@@ -266,6 +276,7 @@ TABLES = {
     "packages": lambda: markdown(pitch.packages_table()),
     "commands": commands.reference,
     "proof": proof,
+    "rebalanced": lambda: markdown(theorems.bounds_table()),
     "leaderboard": lambda: leaderboard("suite-1"),
     "suite": lambda: suite_worlds("suite-1"),
     "leaderboard2": lambda: leaderboard("suite-2"),
@@ -289,6 +300,7 @@ TABLES = {
     "promotion": lambda: as_stored("promotion"),
     "oracles": lambda: as_stored("oracles"),
     "roads": lambda: figures("roads"),
+    "links": lambda: figures("links"),
     "service": lambda: figures("service"),
     "sizing": lambda: figures("sizing"),
     "peers": peers,

@@ -112,7 +112,7 @@ def figures(worlds: Runs, panels: Runs) -> list[Line]:
     """What, measured with its interval, at most."""
     found = []
     for name, policy, least, worst in (
-        ("the best fixed setting", FIXED, 1.1, 1.75),
+        ("the best fixed setting", FIXED, 1.1, 1.3),
         ("theory-tuned DOMD", THEORY, 0.5, 1.1),
     ):
         stack = [pairs(runs, policy) for runs in worlds.values()]
@@ -137,6 +137,13 @@ def summary_table() -> str:
     rows = ["| figure | measured [95 %] | at most |", "|---|---|---|"]
     rows += [f"| {x['figure']} | {interval(x, 'ratio')} | {x['at most']} |" for x in stored("auto")]
     return "\n".join(rows)
+
+
+def missed() -> str:
+    """Figures of the summary that are above what is required."""
+    found = [x for x in stored("auto") if float(x["ratio"]) > float(x["at most"])]
+    parts = (f"{x['figure']}: {interval(x, 'ratio')} where {x['at most']} is asked" for x in found)
+    return "; ".join(parts) or "nothing"
 
 
 def worlds_table() -> str:

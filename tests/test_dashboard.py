@@ -216,7 +216,7 @@ def test_a_key_is_asked_for_kept_in_the_tab_and_forgotten(browser, tmp_path):
             "document.getElementById('door').requestSubmit()"
         )
         assert browser.execute_script("return document.getElementById('view').hidden")
-        for wrong, words in (("me.wrong", "a key is needed"), (web, "has not the role")):
+        for wrong, words in (("me.wrong", "a key is needed"), (web, "does not have the role")):
             browser.execute_script(enter, wrong)
             until(
                 browser, "document.getElementById('wrong').innerText.includes(arguments[0])", words

@@ -10,6 +10,7 @@ import pytest
 from driftbandit import DOMD, AutoDOMD, Category, Features, Loop, Number, Reward
 from driftbandit.loop import watch
 from driftbandit.loop.estimates import estimate
+from driftbandit.loop.values import default, value
 
 CLICKS = Reward(0, 1, wait=100, missing=0)
 FEATURES = Features(
@@ -283,3 +284,28 @@ def test_means_are_those_of_the_formula_far_from_zero_too(start):
     assert found.mean == pytest.approx(mean, rel=1e-15)
     assert found.high - found.mean == pytest.approx(half, rel=1e-5)
     assert found.mean - found.low == pytest.approx(half, rel=1e-5)
+
+
+def line(rng, held):
+    """Two arms: the loop plays the default once in a hundred decisions."""
+    plays = held or rng.random() < 0.01
+    p = [1.0, 0.0] if held else [0.01, 0.99]
+    return {
+        "role": "holdout" if held else "live", "names": ["a", "b"], "default": "a",
+        "arm": "a" if plays else "b", "probability": p[0] if plays else p[1], "probabilities": p,
+        "position": None, "status": "taught", "reward": float(rng.random() < (0.3, 0.6)[not plays]),
+    }  # fmt: skip
+
+
+def test_explored_defaults_do_not_drown_the_holdout():
+    """The value of the default is as certain as the holdout and the explored rows together."""
+    rng, found, holdout = np.random.default_rng(5), [], []
+    for _ in range(300):
+        lines = [line(rng, k % 10 == 0) for k in range(1000)]
+        found.append(value(lines, default, CLICKS))
+        holdout.append(np.mean([each["reward"] for each in lines[::10]]))
+    means = np.array([each.mean for each in found])
+    assert abs(means.mean() - 0.3) < 3 * means.std() / np.sqrt(300)
+    assert means.std() < 1.02 * np.std(holdout)  # three times that with plain weights
+    assert 0.92 < np.mean([inside(each, 0.3) for each in found]) <= 0.99
+    assert 100 < np.median([each.effective for each in found]) < 120

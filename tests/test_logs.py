@@ -229,7 +229,7 @@ def test_a_written_line_is_as_vowpal_wabbit_reads_it(tmp_path):
     assert [arm["_tag"] for arm in line["c"]["_multi"]] == ["a", "b", "c"]
     assert line["c"]["age"] == row["context"]["age"]
     hidden = [row | {"context": {"_age": 3}}]
-    with pytest.raises(ValueError, match="'_age' for no feature"):
+    with pytest.raises(ValueError, match="'_age' as a feature"):
         Log.read(lines(tmp_path / "x.jsonl", hidden)).write(tmp_path / "x.dsjson")
     assert not (tmp_path / "x.dsjson").exists()
 
@@ -248,8 +248,8 @@ BAD = {
     "an action that is not among the arms ": {"action": None},
     "no arms, or the same name twice": {"arms": {}},
     "no arms, or the same name twice ": {"arms": ["a", "a", "b"]},
-    "an arm that is no mapping of columns": {"arms": {"a": 3}},
-    "arms that are no JSON": {"arms": "{"},
+    "an arm that is not a mapping of columns": {"arms": {"a": 3}},
+    "arms that are not JSON": {"arms": "{"},
     "no arms: name their column, or pass arms=": {"arms": None},
     "another number of probabilities than of arms": {"probabilities": [0.5, 0.5]},
     "probabilities that do not add up to 1": {"probabilities": [0.9, 0.9, 0.9]},

@@ -29,7 +29,7 @@ FEATURES = Features(
     context={"age": Number(0, 10), "position": Category([0, 1, 2])}, arm={"price": Number(0, 10)}
 )
 ARMS = {"a": {"price": 1}, "b": {"price": 9}, "c": {"price": 5}}
-REFUSED = ("too long ago", "another decision", "is a slate", "is no slate")
+REFUSED = ("too long ago", "another decision", "is a slate", "is not a slate")
 
 ids = st.sampled_from([f"id {k}" for k in range(12)])
 sizes = positions = st.sampled_from([None, 1, 2, 3])

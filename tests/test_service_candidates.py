@@ -125,7 +125,7 @@ def test_what_is_missing_is_said_in_rows(port, loop):
         body = {"candidate": "greedy", "force": wrong}
         assert ask(port, "POST", promotion, body)[0] == 400
     other = ask(port, "POST", promotion, {"candidate": "greedy", "over": "default", "force": True})
-    assert (other[0], "live acts" in other[1]["detail"]) == (409, True)
+    assert (other[0], "'live' acts now" in other[1]["detail"]) == (409, True)
     assert (
         ask(port, "POST", promotion, {"candidate": "greedy", "force": True})[1]["acts"] == "greedy"
     )
@@ -314,7 +314,7 @@ def test_who_does_not_teach_says_who_to_ask(postgres):
         calls += [("POST", f"{loop}/promotion", {"candidate": "greedy", "force": True})]
         for call in calls:
             status, problem, _ = ask(two, *call)
-            assert (status, "taught by another one" in problem["detail"]) == (409, True)
+            assert (status, "taught by another process" in problem["detail"]) == (409, True)
         until(two, loop, ("live", {"greedy": 0.0}))
         assert ask(two, "PATCH", at(loop, "greedy"), {"share": 0.5})[0] == 200
         until(one, loop, ("live", {"greedy": 0.5}))

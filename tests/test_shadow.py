@@ -317,7 +317,7 @@ def test_the_guard_lets_the_default_take_over_until_somebody_promotes(tmp_path):
     assert loop.counts["demote"] == 1
     event = next(e for e in loop._ledger.read() if e.kind == "demote").read()
     assert event["high"] < 0.0
-    with pytest.raises(ValueError, match="default acts"):
+    with pytest.raises(ValueError, match="'default' acts now"):
         loop.promote("live", over="live")
     with pytest.raises(ValueError, match=r"worse|not compared|not shown"):
         loop.promote("live", over="default")
@@ -337,7 +337,7 @@ def test_an_apprentice_is_promoted_over_the_default(tmp_path):
     with opened(tmp_path / "a.db", mode="apprentice", floor=0.6) as loop:
         loop.shadow("wide", WIDER)
         play(loop, 0, 400)
-        with pytest.raises(ValueError, match="default acts"):
+        with pytest.raises(ValueError, match="'default' acts now"):
             loop.promote("wide", over="live")
         loop.promote("wide", over="default")
         assert loop.settings.mode == "live"
@@ -445,14 +445,14 @@ def test_mistakes_are_refused_with_a_remedy(tmp_path):
             "less than 1": lambda: loop.trial("new", share=1.0),
             "share must be": lambda: loop.trial("new", share=-0.1),
             "no candidate": lambda: loop.retire("live"),
-            "7 is no candidate": lambda: loop.trial(7),
-            "None is no candidate": lambda: loop.promote(None),
-            "'a'. is no candidate": lambda: loop.retire(["a"]),
+            "no candidate 7": lambda: loop.trial(7),
+            "no candidate None": lambda: loop.promote(None),
+            "no candidate .'a'.": lambda: loop.retire(["a"]),
             "force must be": lambda: loop.promote("new", force="yes"),
-            "live acts": lambda: loop.promote("live"),
-            "live acts: ": lambda: loop.promote("new", over="default"),
+            "'live' acts": lambda: loop.promote("live"),
+            "'live' acts now": lambda: loop.promote("new", over="default"),
             "guard must be": lambda: loop.set(guard="yes"),
-            "declare both alike": lambda: loop.set(
+            "same wait for both": lambda: loop.set(
                 guard=Guard(metrics={"cost": Reward(0, 1, wait=7)})
             ),
             "needs its range": lambda: Guard(metrics={"cost": 1.0}),
@@ -474,7 +474,7 @@ def test_mistakes_are_refused_with_a_remedy(tmp_path):
         loop.retire("new")
         with pytest.raises(ValueError, match="is taken"):
             loop.shadow("new", DOMD)
-        with pytest.raises(ValueError, match="there is none"):
+        with pytest.raises(ValueError, match="none at all"):
             loop.trial("new")
         loop.set(guard=Guard())
         with pytest.raises(ValueError, match="with a guard"):

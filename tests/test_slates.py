@@ -239,8 +239,8 @@ def test_what_is_wrong_is_refused():
             (lambda: loop.reward(slate.id, 1, position=-1), "position"),
             (lambda: loop.reward(slate.id, 1, position=True), "position"),
             (lambda: loop.metric(slate.id, "revenue", 1), "position="),
-            (lambda: loop.reward(plain.id, 1, position=0), "no slate"),
-            (lambda: loop.cancel(plain.id, position=0), "no slate"),
+            (lambda: loop.reward(plain.id, 1, position=0), "not a slate"),
+            (lambda: loop.cancel(plain.id, position=0), "not a slate"),
         ]
         for call, named in calls:
             with pytest.raises(ValueError, match=named):
@@ -249,6 +249,6 @@ def test_what_is_wrong_is_refused():
         loop.advance(200.0)  # the same of what is closed
         with pytest.raises(ValueError, match="position="):
             loop.reward(slate.id, 1)
-        with pytest.raises(ValueError, match="no slate"):
+        with pytest.raises(ValueError, match="not a slate"):
             loop.reward(plain.id, 1, position=0)
         assert loop.decide({"position": 2}, ARMS, at=200.0).role == "live"  # one's own, without k

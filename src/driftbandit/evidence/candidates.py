@@ -21,7 +21,7 @@ from driftbandit.recipe import Recipe
 
 @dataclass(frozen=True)
 class Always(Recipe):
-    """The arm with this name in every row; where it is not offered, each arm alike.
+    """Plays the arm with this name in every row; where it is not offered, all arms equally.
 
     >>> Always("a").to_dict()
     {'type': 'Always', 'arm': 'a'}
@@ -37,12 +37,12 @@ class Always(Recipe):
 
 @dataclass(frozen=True)
 class Default(Recipe):
-    """The default of every row; where it has none on offer, each arm alike."""
+    """Plays the default of every row; where it is not offered, all arms equally."""
 
 
 @dataclass(frozen=True)
 class Logged(Recipe):
-    """What was played when the log was written: needs the probabilities of all arms."""
+    """Plays what the logged policy played: needs the probabilities of all arms."""
 
 
 class Player(Protocol):

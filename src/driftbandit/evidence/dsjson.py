@@ -117,7 +117,7 @@ def lines(chunk: Chunk) -> Iterator[str]:
 def _checked(part: Mapping[str, Any]) -> dict[str, Any]:
     for name in part:
         if name.startswith("_"):
-            raise ValueError(f"dsjson takes {name!r} for no feature: call the column otherwise")
+            raise ValueError(f"dsjson does not take {name!r} as a feature: rename the column")
     return dict(part)
 
 

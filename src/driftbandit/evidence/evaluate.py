@@ -48,7 +48,7 @@ def evaluate(
 
     | option | |
     |---|---|
-    | `over` | take differences to this candidate alone; otherwise between all pairs |
+    | `over` | compare with this candidate alone; otherwise all pairs |
     | `model` | predicts rewards for DM and DR: a candidate's name, a policy, or "mean"; None takes the first candidate that learns |
     | `rule` | how policies decide; their best arm if None |
     | `half_life` | policies forget in time, as in `Loop` |

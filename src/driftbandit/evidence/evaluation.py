@@ -57,7 +57,7 @@ class Worth(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """The first candidate's value less the second's."""
+    """The first candidate's value minus the second's."""
 
     first: str
     second: str

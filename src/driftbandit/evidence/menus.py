@@ -79,7 +79,7 @@ def menu_of(offered: Any, names: Any) -> Menu:
         names = names or offered
         offered = [None] * len(names)
     if not isinstance(offered, (list, tuple)):
-        raise MenuError("arms that are no list and no mapping")
+        raise MenuError("arms that are neither a list nor a mapping")
     named = [str(name) for name in (range(len(offered)) if names is None else names)]
     if not named or len(set(named)) < len(named) or len(offered) != len(named):
         raise MenuError("no arms, or the same name twice")
@@ -92,7 +92,7 @@ def _parsed(value: Any) -> Any:
     try:
         return json.loads(value)
     except ValueError:
-        raise MenuError("arms that are no JSON") from None
+        raise MenuError("arms that are not JSON") from None
 
 
 def _are_names(offered: Any) -> bool:
@@ -104,5 +104,5 @@ def _columns(offered: Any, names: list[str]) -> list[Mapping[str, Any]]:
     """Columns of arms; where there are none at all, the name is the only one."""
     columns = [{} if each is None else each for each in offered]
     if not all(isinstance(each, Mapping) for each in columns):
-        raise MenuError("an arm that is no mapping of columns")
+        raise MenuError("an arm that is not a mapping of columns")
     return columns if any(columns) else [{ARM: name} for name in names]

@@ -76,7 +76,7 @@ def _plots(found: Evaluation) -> str:
     for gap in found.differences:
         pair = gap.first, gap.second
         line = _line(own[gap.first], found, *pair, running=True)
-        text = f"{gap.first} less {gap.second}, of all rows so far, and its interval"
+        text = f"{gap.first} minus {gap.second}, of all rows so far, and its interval"
         plots.append(_figure(text, found, {gap.first: line}, zero=True))
     key = "".join(f"<span>{_swatch(own[name])}{escape(name)}</span>" for name in names)
     return f'<div class="key">{key}</div><div class="plots">{"".join(plots)}</div>'

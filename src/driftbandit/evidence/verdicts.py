@@ -36,7 +36,7 @@ def _difference(found: Evaluation, gap: Gap) -> str:
     if gap.better:
         best, other = (gap.first, gap.second)[:: gap.better]
         return f"{best} is better than {other} {sure}: {size}.{_latest(found, gap)}"
-    guess = f"{gap.first} less {gap.second} is {between(*gap.sequence)} {sure}"
+    guess = f"{gap.first} minus {gap.second} is {between(*gap.sequence)} {sure}"
     more = more_rows(gap.rows)
     return f"Cannot say whether {gap.first} or {gap.second} is better: {guess}; {more}."
 
@@ -47,10 +47,10 @@ def _latest(found: Evaluation, gap: Gap) -> str:
         return ""
     since = moment(found, float(found.starts[-4]))
     if gap.recently == gap.better:
-        return f" So it is since {since}, on its own."
+        return f" The same holds since {since} alone."
     if gap.recently:
         return f" But since {since} it is the other way round: {between(*gap.recent)}."
-    return f" Since {since} alone one cannot say: {between(*gap.recent)}."
+    return f" Since {since} alone there is no proof: {between(*gap.recent)}."
 
 
 def notes(found: Evaluation) -> list[str]:
@@ -91,11 +91,11 @@ def _doubts(name: str, worth: Worth) -> list[str]:
         )
     if worth.effective < ENOUGH:
         out.append(
-            f"The log tells of {name} as much as {worth.effective:.0f} rows of its own would: "
+            f"The log tells as much about {name} as {worth.effective:.0f} rows of its own would: "
             "intervals for one look need about 100."
         )
     if worth.absent:
-        out.append(f"In {worth.absent:,} rows {name} was not on offer: all arms count alike there.")
+        out.append(f"In {worth.absent:,} rows {name} was not on offer: all arms count equally.")
     return out
 
 

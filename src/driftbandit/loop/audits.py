@@ -51,7 +51,7 @@ def audit(ledger: Ledger, past: Past, id: str) -> Audit:
     lessons = event.read()["learner"][1]
     if _is_gone(ledger, lessons):
         raise ValueError(
-            f"decision {id!r} is older than the oldest checkpoint: it cannot be redone"
+            f"decision {id!r} is older than the oldest checkpoint: it cannot be computed again"
         )
     return _audited(past, event, latest(ledger, past, lessons))
 

@@ -30,7 +30,7 @@ def changes(ledger: Ledger, past: Past, learner: Learner, since: float) -> list[
     uncertain than assumed here: what is named has moved."""
     then = latest(ledger, past, _lessons(ledger, since)).learner
     if then.version.reign != learner.version.reign:
-        raise ValueError("the live policy was promoted after that date: ask since= a later one")
+        raise ValueError("the live policy was promoted after that date: pass a later since=")
     with learner.lock:
         plan = learner.version.features.plan
         before, after = _estimate(then), _estimate(learner)

@@ -49,7 +49,9 @@ def timed(policy: Policy, half_life: Any) -> Policy:
             f"{policy.name} cannot forget in time: use DOMD or AutoDOMD, or leave half_life out"
         )
     if half_life == "auto":
-        raise ValueError(f"{policy.name} has one memory: use AutoDOMD, or half_life='7d', say")
+        raise ValueError(
+            f"{policy.name} has one memory: use AutoDOMD, or a half-life such as half_life='7d'"
+        )
     _refuse_rounds(policy, "discount")
     return replace(policy, discount=_discount(half_life))
 

@@ -29,7 +29,7 @@ class Standing(NamedTuple):
 
 
 class Lead(NamedTuple):
-    """The first one's mean less the second's, in the reward's unit or that of `metric`.
+    """The first one's mean minus the second's, in the reward's unit or that of `metric`.
 
     `low` and `high` are bounds that hold at every moment, each on its own with the confidence of
     the comparison. `better` is 1 for the first, -1 for the second, 0 if one cannot say; `more` are
@@ -86,8 +86,8 @@ class Comparison:
             if (each.first, each.second, each.metric) == (first, second, metric):
                 return each
         raise ValueError(
-            f"{first!r} was not compared with {second!r} yet: that takes decisions that are "
-            "taught, with default= where it is the default"
+            f"{first!r} was not compared with {second!r} yet: wait until some decisions are "
+            "taught, and pass default= to decide if one of the two is the default"
         )
 
     def between(self, first: str, second: str) -> list[Lead]:

@@ -144,11 +144,11 @@ class Desk:
         self._hear(event)
 
     def check_place(self) -> None:
-        """Raise where another one teaches: what it learns from is changed there."""
+        """Raise where another process teaches: only that one may change what is learnt from."""
         if not self.ledger.lock.teaches:
             raise ConflictError(
-                f"loop {self.ledger.name!r} is taught by another one: ask that one, whose health "
-                "says that it teaches, or close it"
+                f"loop {self.ledger.name!r} is taught by another process: ask that one (its health "
+                "says teaches), or close the loop there"
             )
 
     def grow(self, features: Any) -> None:

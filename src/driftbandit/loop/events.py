@@ -111,7 +111,7 @@ def _name(key: Any) -> str:
 
 def _finite(value: float) -> float | None:
     if math.isinf(value):
-        raise ValueError("infinity is no value of a column: pass None where it is unknown")
+        raise ValueError("a column's value must not be infinite: pass None where it is unknown")
     return None if math.isnan(value) else float(value)
 
 

@@ -44,7 +44,7 @@ class Guard(Recipe):
             if metric.wait not in (0.0, reward.wait):
                 raise ValueError(
                     f"metric {name!r} waits for {metric.wait:g} s and its decisions for "
-                    f"{reward.wait:g} s: declare both alike"
+                    f"{reward.wait:g} s: declare the same wait for both"
                 )
 
 

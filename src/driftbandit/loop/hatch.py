@@ -65,7 +65,7 @@ class Hatch:
         """Raise if nothing can be stored any more."""
         if os.getpid() != self.process:
             raise LedgerError(
-                f"this loop was opened in process {self.process} and is of no use after a fork: "
+                f"this loop was opened in process {self.process} and cannot be used after a fork: "
                 "open loops after the fork only"
             )
         if self._closed:

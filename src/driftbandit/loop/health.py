@@ -31,11 +31,11 @@ class Health:
     | `clipped`, `late` | shares of rewards |
     | `exploration` | mean probability that another arm than the likeliest is chosen |
     | `lag` | lessons that wait to be taught, or to be heard of, and for how many seconds |
-    | `teaches` | whether it is taught here; else another one who writes to the ledger teaches |
+    | `teaches` | whether this process teaches; else another one that writes to the ledger does |
     | `acts` | who acts: "live", the name of a promoted candidate, or "default" |
     | `candidates` | shares of decisions by name; 0 in the shadow |
-    | `memory`, `state` | rewards that the estimate rests on; what AutoDOMD makes of its world |
-    | `bias`, `calibration` | observed less expected rewards; both, from the least expected on |
+    | `memory`, `state` | how many rewards the estimate rests on; how AutoDOMD sees its world |
+    | `bias`, `calibration` | observed minus expected rewards; both in bins of what was expected |
     | `values` | mean reward of the loop, of uniform choices and of the default; None: unknown |
     | `curve` | the same over time, in windows |
     | `metrics` | by name and arm |
@@ -70,9 +70,9 @@ class Health:
         bias = self.bias and (self.bias.low > 0.0 or self.bias.high < 0.0)
         signs = {
             f"{self.late:.0%} of rewards come too late: raise wait": self.late > 0.05,
-            f"{self.clipped:.0%} of rewards are out of range: widen it": self.clipped > 0.01,
+            f"{self.clipped:.0%} of rewards are out of range: widen the range": self.clipped > 0.01,
             f"teaching is {self.lag.seconds:.0f} s behind": self.lag.seconds > 1.0,
-            f"observed less expected is {_told(self.bias)}": bool(bias),
+            f"rewards, observed minus expected: {_told(self.bias)}": bool(bias),
             "no arm is ever explored: pass floor=0.02": self.recent and not self.exploration,
         }
         return [words for words, true in signs.items() if true]
@@ -93,7 +93,7 @@ class Health:
             + ", ".join(f"{name} {getattr(self, name):.1%}" for name in shares),
             f"lag {self.lag.seconds:.1f} s, {self.lag.lessons} lessons; {self._memory()}",
             f"{self.acts} acts{self._candidates()}",
-            f"observed less expected: {_told(self.bias)}",
+            f"observed minus expected: {_told(self.bias)}",
             "mean reward: " + "; ".join(f"{k} {_told(v)}" for k, v in self.values.items()),
         ]
         for name, arms in self.metrics.items():

@@ -46,7 +46,7 @@ class Ledger(Records):
     def lock(self) -> Lock:
         """Who writes, and who teaches."""
         if self._lock is None:
-            raise LedgerError(f"{self.path!r} was opened to be read: open it to write")
+            raise LedgerError(f"{self.path!r} was opened for reading only: open it for writing")
         return self._lock
 
     @contextmanager

@@ -32,9 +32,9 @@ from driftbandit.reward import Reward
 
 
 class Loop:
-    """Decisions from raw values, rewards that come late, and a ledger of all of it.
+    """Makes decisions from raw values, learns from rewards that come late, and logs all of it.
 
-    A call returns when its event is on the disk. Threads may share a loop. What was declared is in
+    A call returns when its event is on the disk. Threads may share a loop. The declaration is in
     the ledger: `Loop("shop.db", name="front-page")` goes on where it was.
 
     | option | |
@@ -48,8 +48,8 @@ class Loop:
     | `half_life` | forget in time: "7d" for DOMD, "auto" for AutoDOMD; in rounds if None |
     | `keep` | how long events are kept, such as "90d"; for ever if None |
     | `key` | such as "user_id": a learner for each, which begins like the population's |
-    | `clock` | "wall", or "events": time is the largest `at` so far, for a past that is filled in |
-    | `teaching` | "background", or "caller": a call returns when what is due is taught |
+    | `clock` | "wall", or "events": time is the largest `at` so far, to fill in a past |
+    | `teaching` | "background", or "caller": a call also teaches what is due |
 
     The path ":memory:" is a ledger that nobody keeps, for tests and simulations.
     """
@@ -142,9 +142,9 @@ class Loop:
         """Choose among arms: a mapping from names to columns, or a list of columns. With `k` a
         slate: k of them in order, each position drawn among the arms that are left.
 
-        With an `id` of one's own a call can be repeated: it gives the same answer. `key` says whose
-        decision it is, for the holdout and for `erase`. `default` is the arm to play when the loop
-        stands aside, and what is returned when there is no arm; for a slate, a list of k.
+        With an `id` of your own you can repeat a call: it gives the same answer. `key` says whose
+        decision it is, for the holdout and for `erase`. `default` is the arm to play where the loop
+        does not choose, and what is returned if there is no arm; for a slate, a list of k.
         """
         started = self._calls.decide(context, arms, k=k, id=id, key=key, default=default, at=at)
         self._desk.submit(started.ticket)
@@ -178,7 +178,7 @@ class Loop:
 
     def reward(self, id: str, value: float, *, position: int | None = None, at: Any = None) -> str:
         """Say what a decision gave, or a `position` of a slate, from 0. Until its window closes the
-        last word counts.
+        last value counts.
 
         Returns what became of it: "counted", "corrected", "late" (the decision is closed or
         cancelled), "held" (no such decision yet), or "unknown" where nothing is held.
@@ -193,16 +193,16 @@ class Loop:
     def metric(
         self, id: str, name: str, value: float, *, position: int | None = None, at: Any = None
     ) -> None:
-        """Record another number about a decision; it is reported and never learnt."""
+        """Record another number about a decision. It is reported, and nothing learns from it."""
         self._said(self._calls.metric(id, name, value, position=position, at=at))
 
     def _said(self, started: Started) -> str:
         return self._desk.submit(started.ticket).word
 
     def advance(self, at: Any = None) -> None:
-        """Close all windows that end now, or by the time `at` where the clock is that of events."""
+        """Close all windows that end now, or by the time `at` with clock="events"."""
         if at is not None and self.declaration.clock == "wall":
-            raise ValueError("the wall clock says what time it is: leave at out")
+            raise ValueError("this loop follows the wall clock: leave at= out")
         self._desk.submit(Ticket("advance", None if at is None else moment(at, 0.0)))
 
     def settle(self, timeout: float | None = None) -> bool:
@@ -218,7 +218,7 @@ class Loop:
         arm: Mapping[str, Feature] | None = None,
         interactions: Sequence[tuple[str, str]] = (),
     ) -> None:
-        """More columns, from the next decision on; what is learnt stays."""
+        """Add columns, from the next decision on. What was learnt stays."""
         features = self.features.grow(context=context, arm=arm, interactions=interactions)
         self._desk.grow(features)
 
@@ -230,36 +230,37 @@ class Loop:
         half_life: Any = None,
         history: bool = True,
     ) -> None:
-        """A candidate that learns from every lesson and never acts: `given` are Features, a policy
-        as in `Loop`, or both, and the rest is as the live policy has it. It first learns what the
-        log has, in this thread, and is then what it would be had it been there from the log's
-        beginning; without `history` it begins with nothing. One that differs by its rule alone
-        begins with what the live policy knows. `decide` takes columns of all candidates."""
+        """Add a candidate that learns from every lesson and never acts. `given` are Features, a
+        policy as in `Loop`, or both; the rest is as in the live policy. If only its rule differs,
+        it begins with what the live policy knows. Otherwise it first learns what the log has, in
+        this thread: it is then what it would be had it been there from the log's beginning. With
+        history=False it begins with nothing. `decide` takes the columns of all candidates."""
         proposal.shadow(self._desk, name, given, rule, half_life, history)
 
     def trial(self, name: str, share: float = 0.1) -> None:
-        """Give a candidate a share of decisions; 0 ends it. The probabilities of the mixture are
-        logged, so everything stays evaluable, and differences show sooner."""
+        """Give a candidate a share of decisions; 0 ends the trial. The log has the probabilities of
+        the mixture, so all of it can still be evaluated, and differences show sooner."""
         promotion.trial(self._desk, name, share)
 
     def retire(self, name: str) -> None:
-        """Let a candidate go; its name stays taken."""
+        """Remove a candidate. Its name stays taken."""
         promotion.retire(self._desk, name)
 
     def compare(self) -> Comparison:
-        """Values of candidates, and differences to the live policy and the default, with bounds
-        that hold whenever one looks."""
+        """Values of candidates, and differences from the live policy and the default, with bounds
+        that hold however often you look."""
         return promotion.compare(self._desk)
 
     def promote(self, name: str, *, over: str | None = None, force: bool = False) -> None:
-        """Let a candidate take the place of the live policy, or "live" act again over the default.
-        Refused until it is better than who acts with the confidence of the comparison, and not
-        worse in a metric of the guard; `force` needs no proof. `over` says who that is."""
+        """Put a candidate in the place of the live policy, or let "live" act again instead of the
+        default. Refused until the log proves that it is better than the policy that acts, and while
+        it is proved worse in a metric of the guard. `force` needs no proof. `over` names the policy
+        that acts, as a check."""
         promotion.promote(self._desk, name, over, force)
 
     def erase(self, *, key: str, relearn: bool = False) -> int:
-        """Blank all that was logged of a key. What the learner has learnt from it stays, unless it
-        is to `relearn` from the rest, which takes a replay of the log. Returns how many events."""
+        """Blank all that was logged about a key. What the learner has learnt from it stays, unless
+        you let it `relearn` from the rest: a replay of the log. Returns how many events."""
         if not isinstance(relearn, bool):
             raise ValueError(f"relearn must be True or False, got {validate.show(relearn)}")
         return self._desk.erase(text("key", key), relearn)
@@ -282,7 +283,7 @@ class Loop:
 
     def health(self, *, since: Any = None) -> Health:
         """How the loop is doing, from its latest 10,000 events. `since`, a date, also asks which
-        terms have moved since then by more than they are uncertain."""
+        terms have moved since then by more than their uncertainty."""
         return health(self._desk, None if since is None else moment(since, 0.0))
 
     def check(self) -> None:

@@ -37,8 +37,8 @@ def retire(desk: Desk, name: Any) -> None:
 def _known(desk: Desk, name: Any) -> None:
     names = list(desk.panel.candidates)
     if name not in names:
-        there = f"{nearest(name, names)}" if names else "there is none, see loop.shadow"
-        raise UnknownError(f"{show(name)} is no candidate of this loop: {there}")
+        there = f"{nearest(name, names)}" if names else "it has none at all, loop.shadow adds one"
+        raise UnknownError(f"this loop has no candidate {show(name)}: {there}")
 
 
 def acting(desk: Desk) -> str:
@@ -89,7 +89,9 @@ def promote(desk: Desk, name: Any, over: Any, force: bool) -> None:
             _known(desk, name)
         now = acting(desk)
         if over not in (None, now) or name == now:
-            raise ConflictError(f"{now} acts: promote another one over {now!r}, got {show(name)}")
+            raise ConflictError(
+                f"{now!r} acts now: promote another policy over {now!r}, got {show(name)}"
+            )
         found = compare(desk)
         refused = refusal(found, name, now)
         if refused and not force:
@@ -114,7 +116,7 @@ def refusal(found: Comparison, name: str, over: str) -> str:
     """Why one must not be promoted over another, in numbers; "" if it may."""
     both = found.between(name, over)
     if not any(each.metric is None for each in both):
-        return f"{name} was not compared with {over} yet: that takes decisions that are taught"
+        return f"{name} was not compared with {over} yet: wait until some decisions are taught"
     for each in both:
         if each.better < 0 or (each.metric is None and each.better == 0):
             return each.words(found.level)

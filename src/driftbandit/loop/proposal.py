@@ -35,6 +35,7 @@ def shadow(
         _probe(desk, Candidate(0, made, desk.past.declaration))
     with desk.teacher.newcomers.prepared(made, desk.learner), desk.switching:
         _check_free(desk, name)
+        _probe(desk, Candidate(0, made, desk.past.declaration))  # settings may be others now
         desk.change("shadow", made.to_dict())
 
 

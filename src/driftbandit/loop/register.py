@@ -28,7 +28,7 @@ class Register:
     def follow(self, event: Event) -> Outcome:
         """Enter what another one has stored."""
         if event.kind == "erase":  # the book has read what is blank now
-            raise LedgerError("a key was erased by another one meanwhile: open the loop again")
+            raise LedgerError("another process has erased a key: open the loop again")
         return self.book.apply(event)
 
     def enter(self, ticket: Ticket) -> Outcome:
@@ -37,7 +37,9 @@ class Register:
         if ticket.kind in SILENT:
             at = max(at, 0.0)
         elif at == -math.inf:
-            raise ValueError("with clock='events' the first event says when it was: pass at=...")
+            raise ValueError(
+                "with clock='events' the first event must say when it was: pass at=..."
+            )
         if ticket.kind == "decide":
             if not ticket.fresh and (known := self._find(str(ticket.id))):
                 ticket.known = known[0]
@@ -70,7 +72,7 @@ class Register:
         if seq is None or (position is None and kind == "cancel"):
             return seq
         if k is None and position is not None:
-            raise ValueError(f"decision {id!r} is no slate: leave position out")
+            raise ValueError(f"decision {id!r} is not a slate: leave position out")
         if k is not None and (position is None or position >= k):
             remedy = f"pass position=, from 0 to {k - 1}"
             raise ValueError(f"decision {id!r} is a slate: {remedy}, got {position}")
@@ -80,10 +82,10 @@ class Register:
         if self.book.wait > 0.0 and self.book.closes(at) <= self.book.w:
             raise ValueError(
                 f"at={at:.0f} is too long ago: its window closed before {self.book.w:.0f}; decide "
-                "in order of time, or with clock='events' for a past that is filled in"
+                "in order of time, or fill in the past with a loop that has clock='events'"
             )
         if self._now is not None and at > self.clock + AHEAD:
             raise ValueError(
-                f"at={at:.0f} is {at - self.clock:.0f} seconds ahead of the clock: seconds since "
-                "the epoch, or a datetime with a time zone, at most five minutes ahead"
+                f"at={at:.0f} is {at - self.clock:.0f} seconds ahead of the clock: pass seconds "
+                "since the epoch, or a datetime with a time zone, at most five minutes ahead"
             )

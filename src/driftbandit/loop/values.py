@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from driftbandit.loop.estimates import Mean, estimate
 from driftbandit.reward import Reward
 
@@ -39,14 +41,25 @@ def value(lines: list[Line], target: Target, reward: Reward) -> Mean | None:
 
     A position of a slate counts with the weights of those before it: its reward may depend on them.
     """
-    values, weights = [], []
+    values, weights, held = [], [], []
     for line, weight in _weighed(lines, target):
         if weight is None and line["role"] not in ASIDE:
             return None
         if weight is not None and line["status"] == "taught":
             values.append(seen(line, reward))
             weights.append(weight)
-    return estimate(values, weights, (reward.low, reward.high))
+            held.append(line["role"] == "holdout")
+    return estimate(values, _balanced(weights, held), (reward.low, reward.high))
+
+
+def _balanced(weights: list[float], held: list[bool]) -> list[float]:
+    """Weights with which the holdout and the others count for as many rows as they are worth. Both
+    were drawn at random; a few explored defaults of large weights must not drown a holdout."""
+    w, apart = np.array(weights), np.array(held, dtype=bool)
+    for group in (apart, ~apart):
+        squares = float((w[group] ** 2).sum())
+        w[group] *= float(w[group].sum()) / squares if squares else 0.0
+    return list(w.tolist())
 
 
 def _weighed(lines: list[Line], target: Target) -> Iterator[tuple[Line, float | None]]:

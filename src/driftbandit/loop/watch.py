@@ -97,7 +97,7 @@ def memory(learner: Learner, lines: list[Line], now: float) -> dict[str, Any]:
 
 
 def calibration(lines: list[Line], reward: Reward) -> tuple[Mean | None, tuple[Bin, ...]]:
-    """Observed less expected rewards in all, and both in bins of what was expected."""
+    """Observed minus expected rewards in all, and both in bins of what was expected."""
     known = [line for line in lines if line["status"] == "taught" and line["mean"] is not None]
     expected = np.array([float(reward.outside(line["mean"])) for line in known])
     observed = np.array([seen(line, reward) for line in known])

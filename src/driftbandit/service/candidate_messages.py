@@ -63,7 +63,7 @@ class Standing(Struct):
 
 
 class Lead(Struct):
-    """The first one's mean less the second's, with bounds that hold at every moment. `better` is 1
+    """The first one's mean minus the second's, with bounds that hold at every moment. `better` is 1
     for the first, -1 for the second, 0 if one cannot say; `more` are about the rows that takes,
     null if rows like those before never will."""
 

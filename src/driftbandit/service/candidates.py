@@ -32,7 +32,7 @@ def propose(call: Call) -> Reply:
         _shadow(loop, name, call.body)
     elif apart := _difference(loop, was, call.body):
         raise RefusedError(
-            409, f"candidate {name!r} was declared otherwise: use another name", apart
+            409, f"candidate {name!r} was declared differently: use another name", apart
         )
     return Reply(200 if was else 201, _one(loop, name))
 

@@ -1,6 +1,6 @@
 """The client: decisions from a service, and the default arm where there is none.
 
-It needs nothing but Python's own library.
+It needs only Python's standard library.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Served:
 class Client:
     """One loop of a service. Threads may share a client.
 
-    Every decision has an id before it is asked for, so a call is repeated safely: the same id, the
-    same answer. `timeout` bounds a call with all its repetitions, in seconds. Where the service is
-    away, decisions that have a default are made here and kept; they are sent once it is back.
+    Every decision has an id before it is asked for, so a call can be repeated: the same id gives
+    the same answer. `timeout` is for a call with all its repetitions, in seconds. While the service
+    is away, decisions with a default are made here and kept; they are sent once it is back.
 
     >>> client = Client("http://127.0.0.1:1", "news", timeout=0.2)
     >>> client.decide({"age": 30}, {"a": {}, "b": {}}, default="b").arm
@@ -65,7 +65,7 @@ class Client:
         k: int | None = None,
     ) -> Served:
         """Choose among arms, or k of them, as `Loop.decide` does. With a `default` it never fails
-        for lack of a service: the default is played, and the loop is told later (`send`)."""
+        because the service is away: it gives the default, and tells the loop later (`send`)."""
         own = new_id() if id is None else id
         asked = {"context": context, "arms": arms, "id": own, "key": key, "default": default}
         asked |= {} if k is None else {"k": k}
@@ -85,8 +85,8 @@ class Client:
         return made
 
     def send(self) -> int:
-        """Send what was decided here while the service was away; says how many decisions the loop
-        took. `decide`, `reward` and `close` do so, too."""
+        """Send what was decided here while the service was away. Returns how many decisions the
+        loop took. `decide`, `reward` and `close` call it, too."""
         sent = 0
         while self._kept:
             sent += self._send_some()

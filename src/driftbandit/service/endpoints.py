@@ -57,7 +57,9 @@ class Reply(NamedTuple):
 def declare(call: Call) -> Reply:
     loops, name = call.service.loops, call.path["name"]
     if name not in loops.names and len(loops.names) >= call.service.limits.loops:
-        raise RefusedError(422, f"a service has at most {call.service.limits.loops} loops")
+        raise RefusedError(
+            422, f"a service has at most {call.service.limits.loops} loops: start another"
+        )
     new = loops.declare(name, call.body)
     return Reply(201 if new else 200, _info(name, loops.get(name)))
 

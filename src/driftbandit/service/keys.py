@@ -78,7 +78,9 @@ class Keys:
         if kind.lower() != "bearer" or not same:
             raise RefusedError(401, "a key is needed: send the header Authorization: Bearer KEY")
         if not found.may(role):
-            raise RefusedError(403, f"key {found.name!r} has not the role {role!r}: use another")
+            raise RefusedError(
+                403, f"key {found.name!r} does not have the role {role!r}: use another key"
+            )
         return found
 
     def _now(self) -> dict[str, Key]:

@@ -54,4 +54,6 @@ class Buckets:
         tokens = min(2.0 * self._rate, tokens + (now - then) * self._rate)
         self._left[who] = max(tokens - 1.0, 0.0), now
         if tokens < 1.0:
-            raise RefusedError(429, f"more than {self._rate:g} requests a second of {who!r}: wait")
+            raise RefusedError(
+                429, f"{who!r} sends more than {self._rate:g} requests a second: wait"
+            )

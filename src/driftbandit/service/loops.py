@@ -102,8 +102,8 @@ class Loops:
         if apart := difference(self.get(name), declared):
             raise RefusedError(
                 409,
-                f"loop {name!r} was declared otherwise: leave out what differs, PATCH floor, rule, "
-                "mode or holdout, or use another name for a new loop",
+                f"loop {name!r} was declared differently: leave out what differs, PATCH floor, "
+                "rule, mode or holdout, or use another name for a new loop",
                 apart,
             )
         return False

@@ -35,7 +35,7 @@ class Wire:
     def __init__(self, url: str, key: str | None, timeout: float) -> None:
         self._parts = urlsplit(url)
         if self._parts.scheme not in ("http", "https") or not self._parts.hostname:
-            raise ValueError(f"url must be such as 'http://127.0.0.1:8100', got {url!r}")
+            raise ValueError(f"url must look like 'http://127.0.0.1:8100', got {url!r}")
         self._timeout = validate.positive("timeout", timeout, "seconds that a call may take")
         self._headers = {"content-type": "application/json"}
         self._headers |= {"authorization": f"Bearer {key}"} if key else {}
