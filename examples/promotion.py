@@ -46,7 +46,7 @@ readers(loop, 600)
 fig, ax = plt.subplots()
 reader, value, low, high = np.array(looks).T
 ax.fill_between(reader, low, high, alpha=0.2)
-ax.plot(reader, value, "o-", label="idea less live, 95 % at every look")
+ax.plot(reader, value, "o-", label="idea minus live, 95 % at every look")
 ax.axhline(0, color="black", linewidth=1)
 ax.axvline(reader[-1], color="grey", linestyle=":", label="promoted")
 ax.set(xlabel="reader", ylabel="clicks a reader")
