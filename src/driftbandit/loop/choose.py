@@ -125,9 +125,11 @@ def ready(learner: Learner, panel: Panel, requests: Sequence[Request]) -> list[R
     """Rows of many requests at once, which is faster. None are ready where one is a slate or has no
     arm, or is refused: then each is encoded on its own, and it shows which one it was."""
     version = learner.version
+    if len(requests) < 2:
+        return [None] * len(requests)
     try:
         read = [panel.read(version.features, each) for each in requests]
-        if len(read) > 1 and all(each.names and each.k is None for each in read):
+        if all(each.names and each.k is None for each in read):
             contexts, arms = [each.context for each in read], [each.arms for each in read]
             found = version.features.encode_each(contexts, arms)
             return [Ready(version, X[None]) for X in found]

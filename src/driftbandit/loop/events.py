@@ -72,6 +72,13 @@ class Event(NamedTuple):
         return found
 
 
+def decision_of(events: Mapping[int, Event], seq: int) -> Event:
+    """The decision with this seq, among events that were read."""
+    if seq not in events or events[seq].kind != "decide":
+        raise LedgerError(f"decision {seq} is not in the ledger: restore it from a copy")
+    return events[seq]
+
+
 def slate_size(event: Event) -> int | None:
     """Positions of a decision that is a slate. That shows in the first letters, so that books need
     not read what was decided."""

@@ -16,12 +16,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
 
 from driftbandit.loop.answers import answered, asked_for
 from driftbandit.loop.book import Book, Lesson
 from driftbandit.loop.candidate import Candidate
-from driftbandit.loop.events import Event, LedgerError, write
+from driftbandit.loop.events import Event, LedgerError, decision_of, write
 from driftbandit.loop.learner import Learner
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.past import Past
@@ -73,17 +72,11 @@ class Pupil:
         seq, X, choices = 0, None, list[int | None]()
         for k, lesson in enumerate(lessons):
             if lesson.decision != seq:  # positions of a slate follow each other
-                seq, data = lesson.decision, _decided(events, lesson.decision)
+                seq, data = lesson.decision, decision_of(events, lesson.decision).read()
                 X, choices = self.candidate.rows(asked_for(data)), answered(data).choices
             self.candidate.teach(lesson, X, choices[lesson.position or 0])
             if k % BREATH == 0:
                 time.sleep(0.0)  # gives up Python's lock, which callers wait for
-
-
-def _decided(events: dict[int, Event], seq: int) -> dict[str, Any]:
-    if seq not in events or events[seq].kind != "decide":
-        raise LedgerError(f"decision {seq} is not in the ledger: restore it from a copy")
-    return events[seq].read()
 
 
 def taught(

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from driftbandit.loop.book import Lesson
-from driftbandit.loop.events import Event, LedgerError
+from driftbandit.loop.events import Event, decision_of
 from driftbandit.loop.history import Newcomers
 from driftbandit.loop.learner import Learner
 from driftbandit.loop.ledger import Ledger
@@ -98,7 +98,7 @@ class Teacher:
         for lesson in lessons:
             with self.learner.lock:
                 if watched:
-                    self.panel.watch(lesson, _decision(events, lesson.decision), self.learner)
+                    self.panel.watch(lesson, decision_of(events, lesson.decision), self.learner)
                 self.learner.teach(lesson, rows[lesson.decision, lesson.position])
         if watched:
             with self.learner.lock:
@@ -131,7 +131,7 @@ class Teacher:
         events = self.ledger.events(list({seq for seq, _ in missing})) if missing else {}
         by_version: dict[str, list[tuple[Row, Any, Any]]] = {}
         for key in missing:
-            self._find(key, _decision(events, key[0]).read(), by_version)
+            self._find(key, decision_of(events, key[0]).read(), by_version)
         for version, parts in by_version.items():
             found, contexts, arms = zip(*parts)
             X = self.versions[version].features.encode_pairs(contexts, arms)
@@ -162,9 +162,3 @@ def _can_read(version: Version, context: Any, arm: Any) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _decision(events: dict[int, Event], seq: int) -> Event:
-    if seq not in events or events[seq].kind != "decide":
-        raise LedgerError(f"decision {seq} is not in the ledger: restore it from a copy")
-    return events[seq]
