@@ -3,10 +3,12 @@
 import logging
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
 
+import topics
 from driftbandit import (
     DOMD,
     AutoDOMD,
@@ -24,23 +26,17 @@ from driftbandit.loop.book import Lesson
 from driftbandit.loop.history import BusyError
 from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.tickets import Ticket
+from topics import ARMS, CLICKS, TOPIC
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
-CLICKS = Reward(0, 1, wait=50, missing=0)
-TOPIC = Category(["x", "y", "z"])
 FEATURES = Features(context={"age": Number(18, 90), "vip": Flag()}, arm={"topic": TOPIC})
 OTHER = Features(context={"vip": Flag()}, arm={"topic": TOPIC})
 PLACES = Features(
     context={"vip": Flag(), "position": Category([0, 1])}, arm={"topic": Category(["x", "y", "z"])}
 )
 STRICT = Features(context={"vip": Flag(required=True)}, arm={"topic": TOPIC})
-ARMS = {topic: {"topic": topic} for topic in "xyz"}
-
-
-def opened(path, **options):
-    new = {"features": FEATURES, "reward": CLICKS, "policy": DOMD, "clock": "events"}
-    return Loop(path, **(new | {"teaching": "caller", "floor": 0.3} | options))
+opened = partial(topics.opened, features=FEATURES)
 
 
 def play(loop, start, n, **options):

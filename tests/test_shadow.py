@@ -2,17 +2,18 @@
 
 import importlib
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
+import topics
 from driftbandit import (
     DOMD,
     AutoDOMD,
     Bandit,
-    Category,
     Features,
     Flag,
     Floor,
@@ -29,21 +30,15 @@ from driftbandit.loop.book import Book, Lesson
 from driftbandit.loop.comparison import lead
 from driftbandit.loop.events import Event
 from driftbandit.loop.tally import Row, Tally
+from topics import ARMS, CLICKS, TOPIC
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
-CLICKS = Reward(0, 1, wait=50, missing=0)
-TOPIC = Category(["x", "y", "z"])
 FEATURES = Features(context={"age": Number(18, 90)}, arm={"topic": TOPIC})
 WIDER = Features(context={"age": Number(18, 90), "vip": Flag()}, arm={"topic": TOPIC})
-ARMS = {topic: {"topic": topic} for topic in "xyz"}
 RANDOM = {"rule": InverseGap(0.1, strength=0.0), "floor": None}  # all arms alike
 COSTS = Guard(metrics={"cost": Reward(0, 1, goal="min", wait=50, missing=0)})
-
-
-def opened(path, **options):
-    new = {"features": FEATURES, "reward": CLICKS, "policy": DOMD, "clock": "events"}
-    return Loop(path, **(new | {"teaching": "caller", "floor": 0.3} | options))
+opened = partial(topics.opened, features=FEATURES)
 
 
 def play(loop, start, n, vip=True, likes=0.9, **options):
