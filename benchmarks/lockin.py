@@ -22,7 +22,7 @@ LOSS, LAST = 0.005, 1000
 AT_MOST = 2  # runs of 120 in any world
 RADII = (1.0, 3.0)
 HERO = "AutoDOMD"
-BONUSES = (2.5, 3.5)  # what it would take, next to the default of 1.75
+BONUSES = (2.5, 3.5)  # what it would take, next to the default of 2
 
 
 def policies(world: Stationary) -> dict[str, Policy]:

@@ -36,19 +36,26 @@ class Twin:
         short = [g for g in policy.discounts if not 1e3 < memory(g) < math.inf]
         pairs = [(g, lam) for lam in lams for g in short]
         pairs, n = pairs + long, len(pairs)
+        taught = [(1.0, lams[len(lams) // 2])] * len(policy.paces)
+        self.paces = [0.9] * len(pairs) + list(policy.paces)
+        self.taught = [False] * len(pairs) + [True] * len(taught)
         prior = np.array([(1.001 - g) ** -0.3 for g, _ in pairs])
         if long:  # they share the weight of the learner that they begin as copies of
             alike = [*range(n, len(pairs))]
             alike += [k for k, pair in enumerate(pairs) if pair == (1.0, long[0][1])]
             prior[alike] = 0.001**-0.3 / len(alike)
-        self.prior = prior / prior.sum()
+        prior *= (1 - 0.003 * len(taught)) / prior.sum()
+        self.prior = np.hstack(
+            [np.outer([0.999, 0.001], prior), np.outer([0.0, 0.003], np.ones(len(taught)))]
+        )
+        pairs += taught
         self.gamma = np.array([g for g, _ in pairs])
         self.lam = np.array([lam for _, lam in pairs]) * problem.context_norm**2
-        self.lam[self.gamma < 1] /= math.sqrt(0.9)  # lambda on average
+        self.lam[self.gamma < 1] *= 0.9
         self.S = [problem.radius or 10 * min(max(memory(g) / 100, 1), 10) for g in self.gamma]
         self.thetas = [np.zeros(d) for _ in pairs]
         self.Hs = [lam * np.eye(d) for lam in self.lam]
-        self.tracks, self.policy = np.outer([0.999, 0.001], self.prior), policy
+        self.tracks, self.policy = self.prior, policy
         self.gains = np.array([[[1.0, 4.0] for _ in pairs] for _ in range(2)])
         self.floor = 8 * problem.family.dmu(0.0) / problem.family.g
         self.levels = np.array([[0.0, self.floor] for _ in pairs])
@@ -72,13 +79,11 @@ class Twin:
 
     def choose(self, arms):
         theta, V = self.moments()
-        return int(
-            np.argmax(arms @ theta + 1.75 * np.sqrt(np.einsum("ad,de,ae->a", arms, V, arms)))
-        )
+        return int(np.argmax(arms @ theta + 2.0 * np.sqrt(np.einsum("ad,de,ae->a", arms, V, arms))))
 
     def update(self, x, r):
         family = self.policy.problem.family
-        logs = np.log(self.tracks)
+        logs = np.log(np.maximum(self.tracks, 1e-300))
         for k, theta in enumerate(self.thetas):
             for track in range(2):
                 level = self.levels[k, 0] * track
@@ -89,22 +94,24 @@ class Twin:
                 curvature = 0.998 * curvature + 0.008 + slope * (x @ theta) ** 2
                 gain += ((x @ theta) * gap + 0.008 * (1 - gain)) / curvature
                 self.gains[track, k] = max(0.0, gain), curvature
-            firm = 0.9 * self.levels[k, 1] + 0.1 * self.floor + slope
-            self.levels[k] = level + (gap - 0.1 * self.floor * level) / firm, firm
+            pull = (1 - self.paces[k]) * self.floor
+            firm = self.paces[k] * self.levels[k, 1] + pull + slope
+            self.levels[k] = level + (gap - pull * level) / firm, firm
             A, self.kept[k] = self.gamma[k] * self.Hs[k], self.gamma[k] * self.kept[k]
             if self.kept[k] <= 0.9 or self.t % 256 == k:
                 A, self.kept[k] = A + (1 - self.kept[k]) * self.lam[k] * np.eye(len(x)), 1.0
-            slope, gap = family.dmu(x @ theta), family.mu(x @ theta) - r
+            level = self.levels[k, 0] if self.taught[k] else 0.0
+            slope, gap = family.dmu(level + x @ theta), family.mu(level + x @ theta) - r
             Atil = A + slope / family.g * np.outer(x, x)
             new, S = theta - np.linalg.solve(Atil, gap / family.g * x), self.S[k]
             self.thetas[k] = new if np.linalg.norm(new) <= S else onto_ball(Atil, new, S)
-            self.Hs[k] = A + family.dmu(x @ self.thetas[k]) / family.g * np.outer(x, x)
+            slope = family.dmu(level + x @ self.thetas[k])
+            self.Hs[k] = A + slope / family.g * np.outer(x, x)
         self.suspect(logs)
         self.rounds, self.t = self.gamma * self.rounds + 1, self.t + 1
         self.renew(logs)
         tracks, share = np.exp(logs - logs.max()), min(self.policy.share, 1 / self.t)
-        prior = np.outer([0.999, 0.001], self.prior)
-        self.tracks = (1 - share) * tracks / tracks.sum() + share * prior
+        self.tracks = (1 - share) * tracks / tracks.sum() + share * self.prior
 
     def suspect(self, logs):
         """How much better those who forget predicted: the ratio of two mixtures' likelihoods."""
@@ -123,8 +130,11 @@ class Twin:
             self.thetas[k] = self.thetas[lead].copy()
             self.Hs[k] = self.Hs[lead] + extra * np.eye(len(self.thetas[k]))
             self.gains[:, k], self.rounds[k] = self.gains[:, lead], self.rounds[lead]
-            self.levels[k], self.kept[k] = self.levels[lead], 1.0
-            logs[:, k] = logs[:, lead] - 5.0
+            self.kept[k] = 1.0
+            if self.taught[k]:
+                self.levels[k, 0], logs[:, k] = 0.0, (-np.inf, best[lead] - 5.0)
+            else:
+                self.levels[k], logs[:, k] = self.levels[lead], logs[:, lead] - 5.0
             self.renewals += 1
 
 
@@ -181,8 +191,9 @@ def test_twin(family, radius):
 def test_one_learner_is_domd_with_eta_1():
     """A grid of one is DOMD: the mixture, its gains and renewals change nothing."""
     world = Circle(horizon=120, dim=3, radius=2.0)
-    for gamma, lam in ((0.9, 2.0 / math.sqrt(0.9)), (1.0, 2.0)):  # refilled always, and never
-        one = AutoDOMD(problem=world.problem, discounts=[gamma], regularizations=[2.0], bonus=1.0)
+    for gamma, lam in ((0.9, 1.8), (1.0, 2.0)):  # refilled always, and never
+        grid = {"discounts": [gamma], "regularizations": [2.0], "paces": []}
+        one = AutoDOMD(problem=world.problem, bonus=1.0, **grid)
         domd = DOMD(problem=world.problem, discount=gamma, regularization=lam, step=1.0, bonus=1.0)
         mine, its = simulate(one, world, (0, 1)), simulate(domd, world, (0, 1))
         assert np.array_equal(mine.choices[:, 5:], its.choices[:, 5:])
@@ -231,6 +242,7 @@ def test_mixture_predicts_as_the_fixed_share_bound_says():
     log(1/prior) - sum_t log(1 - share_t), whoever chose the data (docs/theory.md)."""
     world = Circle(horizon=600, dim=3, radius=2.0)
     options = {"renewal": 1e6, "rescaling": False, "share": 1e-2, "levels": 0.0}
+    options["paces"] = ()
     policy = AutoDOMD(problem=world.problem, **options)
     memory, (block,) = policy.init(1), world.blocks([2], 600)
     mixture, learners = 0.0, np.zeros(memory.weights.shape[2])
@@ -244,7 +256,7 @@ def test_mixture_predicts_as_the_fixed_share_bound_says():
         memory = policy.update(memory, x, r)
     shares = np.minimum(1e-2, 1.0 / np.arange(1, 601))
     shares[0] = 1e-2
-    bounds = learners - np.log(policy.prior) - np.log1p(-shares).sum()
+    bounds = learners - np.log(policy.prior[0]) - np.log1p(-shares).sum()
     assert mixture <= bounds.min()
     assert mixture > learners.min() - 1.0  # and the bound is no empty word: nobody is far better
 
@@ -275,14 +287,19 @@ def test_it_says_what_the_world_does():
 
 def test_the_grid_reaches_as_far_as_the_horizon():
     """Five memories of a long life, each with one regularization, as far as it can matter."""
-    assert len(AutoDOMD(problem=Problem(dim=5))._pairs[0]) == 7 * 5 + 5
-    assert len(AutoDOMD(problem=Problem(dim=5, radius=1.0, horizon=9000))._pairs[0]) == 7 * 3 + 2
-    assert len(AutoDOMD(problem=Problem(dim=60))._pairs[0]) == 6 * 5 + 5 - 5
+    assert len(AutoDOMD(problem=Problem(dim=5))._pairs[0]) == 7 * 5 + 5 + 3
+    assert (
+        len(AutoDOMD(problem=Problem(dim=5, radius=1.0, horizon=9000))._pairs[0]) == 7 * 3 + 2 + 3
+    )
+    assert len(AutoDOMD(problem=Problem(dim=60))._pairs[0]) == 6 * 5 + 5 - 5 + 3
     policy = AutoDOMD(problem=Problem(dim=5))
     gamma, lam = policy._pairs
-    alike = (gamma > 0.999) & (lam == 2.0)
+    steady = policy.prior[0]
+    alike = (gamma > 0.999) & (lam == 2.0) & (steady > 0.0)
     assert alike.sum() == 6
-    assert policy.prior[alike].sum() == pytest.approx(policy.prior[(gamma == 1.0) & (lam == 0.1)])
+    assert steady[alike].sum() == pytest.approx(steady[(gamma == 1.0) & (lam == 0.1)])
+    assert policy.prior.sum() == pytest.approx(1.0)
+    assert AutoDOMD(problem=Problem(dim=5), paces=[]).prior.shape == (2, 7 * 5 + 5)
 
 
 def test_balls_grow_with_the_memory_where_the_slope_does_not():
@@ -326,7 +343,8 @@ def test_an_explanation_adds_up():
 
 @pytest.mark.parametrize("rounds", [1, 127, 128, 129, 256, 257, 1000])
 def test_history_keeps_evenly_spaced_rounds(rounds):
-    policy = AutoDOMD(problem=Problem(dim=1, radius=1.0), discounts=[1.0], regularizations=[1.0])
+    problem = Problem(dim=1, radius=1.0)
+    policy = AutoDOMD(problem=problem, discounts=[1.0], regularizations=[1.0], paces=[])
     memory = policy.init(1)
     for _ in range(rounds):
         memory = policy.update(memory, np.ones((1, 1)), np.ones(1))
@@ -396,6 +414,9 @@ def test_threads_share_a_bandit():
         ({"discounts": "fast"}, "discounts"),
         ({"regularizations": [0.0]}, "regularizations"),
         ({"regularizations": 3.0}, "regularizations"),
+        ({"paces": [0.9, 0.9]}, "paces"),
+        ({"paces": 0.9}, "paces"),
+        ({"paces": [1.5]}, "paces"),
         ({"share": 1.0}, "share"),
         ({"share": -0.1}, "share"),
         ({"renewal": 0.0}, "renewal"),

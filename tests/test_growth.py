@@ -179,7 +179,7 @@ def same(grown, always):
         assert np.allclose(a, b, rtol=1e-8, atol=1e-9 * scale), field
 
 
-def test_after_renewals_only_the_floor_of_new_columns_differs():
+def test_after_renewals_new_columns_are_fresh_and_old_ones_agree():
     policy = AutoDOMD(problem=SMALL.problem())
     larger = grown_policy(policy, LARGE.problem())
     small, always, rng = policy.init(1), larger.init(1), np.random.default_rng(0)
@@ -189,7 +189,6 @@ def test_after_renewals_only_the_floor_of_new_columns_differs():
         small, always = policy.update(small, x, r), larger.update(always, LARGE.pad(x), r)
     grown, d = larger.view(grown_rows(policy, larger, policy.rows(small))), SMALL.size
     assert larger.sane(grown)
-    assert not np.allclose(grown.Hs, always.Hs)
     assert np.allclose(grown.theta, always.theta, atol=1e-9)
     assert np.allclose(grown.Hs[..., :d, :d], always.Hs[..., :d, :d])
     assert np.allclose(grown.H[:, :d, :d], always.H[:, :d, :d])

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 FORMAT = "driftbandit"
-VERSION = 3
+VERSION = 4
 LONGEST = 1 << 22  # bytes of a header
 
 

@@ -32,7 +32,6 @@ from driftbandit.core.layout import (
     POINTS,
     ROUNDS,
     SHARE,
-    SHIFTED,
     START,
     STIFFNESS,
     WEIGHT,
@@ -50,8 +49,8 @@ from driftbandit.core.windows import learners, pooled, usual_at, window
 
 REFILL = 0.9  # part of a curvature that is left when lambda is refilled
 REFRESH = 256  # rounds after which P is computed anew from H at the latest, against rounding
-LEVEL_KEEP = 0.9  # discount of a level's curvature: it rests on about ten rounds,
-LEVEL_FLOOR = 8.0  # and on as many rewards at the steepest slope that say 0
+LEVEL_FLOOR = 8.0  # rewards at the steepest slope that say that a level is 0
+USUAL = 500.0  # rounds over which the effective memory is averaged
 STIFFEST = 1e100  # of a gain: the slope of a log link can overflow
 TOO_LITTLE = 1e-3  # learners of less weight are left out of the pooled covariance
 
@@ -88,14 +87,14 @@ def judge(q: Floats, g: float, numbers: Floats, thetas: Floats, x: Floats, r: fl
 
     The gain makes a learner answer for the order of the arms rather than for the size of its
     predictions: when a signal fades but keeps its direction, a long memory still ranks best. The
-    second track adds a level that follows the last ten rounds or so: days and users that raise
-    all rewards alike are no reason to forget which arm is best.
+    second track adds a level that follows the last rounds: days and users that raise all rewards
+    alike are no reason to forget which arm is best.
     """
     lead, top, n = 0, -math.inf, len(thetas)
     fresh = (1.0 - q[GAIN_KEEP]) * q[GAIN_FLOOR]
-    firm = (1.0 - LEVEL_KEEP) * LEVEL_FLOOR * mean_slope(q, 0.0)[1] / g
+    floor = LEVEL_FLOOR * mean_slope(q, 0.0)[1] / g
     for k in range(n):
-        z = 0.0
+        z, pace = 0.0, q[GRID + 5 * n + k]
         for j in range(x.size):
             z += x[j] * thetas[k, j]
         for track in range(2):
@@ -111,7 +110,8 @@ def judge(q: Floats, g: float, numbers: Floats, thetas: Floats, x: Floats, r: fl
             step = z * (r - mean) / g + fresh * (1.0 - gain)
             numbers[STIFFNESS + track, k] = stiffness
             numbers[GAIN + track, k] = max(0.0, gain + step / stiffness)
-        numbers[FIRMNESS, k] = min(LEVEL_KEEP * numbers[FIRMNESS, k] + firm + slope / g, STIFFEST)
+        firm = (1.0 - pace) * floor
+        numbers[FIRMNESS, k] = min(pace * numbers[FIRMNESS, k] + firm + slope / g, STIFFEST)
         numbers[LEVEL, k] += ((r - mean) / g - firm * level) / numbers[FIRMNESS, k]
     weights = tracks(numbers)
     for i in range(2 * n):
@@ -191,23 +191,25 @@ def teach(
     u: Floats,
     large: Flag,
 ) -> None:
-    """One step of Algorithm 1 with eta = 1 for every learner."""
+    """One step of Algorithm 1 with eta = 1 for every learner, with its level where it is taught
+    with one."""
     n, d = thetas.shape
     for k in range(n):
         theta, c, S = thetas[k], numbers[KEPT, k], q[GRID + 2 * n + k]
+        level = q[GRID + 6 * n + k] * numbers[LEVEL, k]
         for j in range(d):
             u[j] = 0.0
         for i in range(d):  # u = A_t^-1 x, where A_t = c H
             for j in range(d):
                 u[j] += Ps[k, i, j] * (x[i] / c)
-        w = descend(q, 1.0, g, theta, x, r, u)
+        w = descend(q, 1.0, g, level + dot(x, theta), theta, x, r, u)
         if dot(theta, theta) > S * S:
             done = False
             if large is not None:
                 done = project_by_solves(Ps[k], c, True, w, x, u, theta, S)
             if not done:
                 project(c, Hs[k], w, x, theta, S, large)
-        w = mean_slope(q, dot(x, theta))[1] / g
+        w = mean_slope(q, level + dot(x, theta))[1] / g
         add_outer(Hs[k], w / c, x)
         add_outer(Ps[k], -c * w / (1.0 + w * dot(x, u)), u)  # Sherman and Morrison
         numbers[ROUNDS, k] += 1.0
@@ -231,11 +233,15 @@ def renew(
             refill(kept, Hs[lead], more, Hs[k], Ps[k], u)
             for j in range(d):
                 thetas[k, j] = thetas[lead, j]
+            firmness = numbers[FIRMNESS, k]
             for number in range(NUMBERS):
                 numbers[number, k] = numbers[number, lead]
             numbers[KEPT, k] = 1.0
             for track in range(2):
                 numbers[WEIGHT + track, k] *= math.exp(-q[START])
+            if q[GRID + 6 * n + k] > 0.0:  # nobody believes it without its level, which starts at 0
+                numbers[WEIGHT, k], numbers[WEIGHT + 1, k] = 0.0, math.exp(-q[START])
+                numbers[LEVEL, k], numbers[FIRMNESS, k] = 0.0, firmness
 
 
 @inlined
@@ -250,8 +256,7 @@ def share(q: Floats, numbers: Floats, t: float) -> None:
     for i in range(2 * n):
         total += weights[i]
     for i in range(2 * n):
-        back = part * (1.0 - q[SHIFTED] if i < n else q[SHIFTED])
-        weights[i] = (1.0 - part) * weights[i] / total + back * q[GRID + 3 * n + i % n]
+        weights[i] = (1.0 - part) * weights[i] / total + part * q[GRID + 3 * n + i]
 
 
 @inlined
@@ -296,7 +301,7 @@ def remember(row: Floats, usual: int, numbers: Floats, w: Floats) -> None:
         now += w[k] * numbers[ROUNDS, k]
     while t > POINTS * stride:
         stride *= 2.0
-    row[usual] += (math.log(now) - row[usual]) / min(t, 200.0)
+    row[usual] += (math.log(now) - row[usual]) / min(t, USUAL)
     if stride > 1.0 and t == POINTS * stride / 2.0 + 1.0:  # full one round ago: keep every second
         for j in range(POINTS // 2):
             row[history + j] = row[history + 2 * j + 1]

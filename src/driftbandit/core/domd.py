@@ -61,7 +61,7 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag
     age(gamma, q[LAM], H)  # A_t = gamma H_t + (1 - gamma) lambda I, in place of H_t
     factor(H, F, large)
     solve(F, x, u, large)  # u = A_t^-1 x
-    w = descend(q, q[ETA], g, theta, x, r, u)
+    w = descend(q, q[ETA], g, dot(x, theta), theta, x, r, u)
     if dot(theta, theta) > q[S] * q[S]:  # in the norm of Atil = A_t + eta mu'/g x x'
         done = False
         if large is not None:
@@ -142,11 +142,11 @@ def age_row(q: Floats, row: Floats, steps: float) -> None:
 
 @inlined
 def descend(
-    q: Floats, eta: float, g: float, theta: Floats, x: Floats, r: float, u: Floats
+    q: Floats, eta: float, g: float, z: float, theta: Floats, x: Floats, r: float, u: Floats
 ) -> float:
-    """theta <- theta - eta Atil^-1 grad, where Atil = A_t + w x x' and u = A_t^-1 x; returns
-    w = eta mu'/g."""
-    mean, slope = mean_slope(q, dot(x, theta))
+    """theta <- theta - eta Atil^-1 grad at z = x'theta, where Atil = A_t + w x x' and
+    u = A_t^-1 x; returns w = eta mu'/g."""
+    mean, slope = mean_slope(q, z)
     w = eta * slope / g
     step = eta * (mean - r) / g / (1.0 + w * dot(x, u))
     for j in range(x.size):

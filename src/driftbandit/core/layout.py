@@ -146,7 +146,8 @@ def learners_at(d: int, n: int) -> tuple[int, int, int, int]:
     LOG_MASS,
     MASS,
 ) = range(18)
-# AutoDOMD's grid follows: numbers, then K of each of gamma, lambda, S and the prior.
+# AutoDOMD's grid follows: numbers, then K of each of gamma, lambda, S, the prior of the first
+# track, that of the second, the pace of the level, and whether theta is taught with it.
 (
     K,
     SHARE,  # part of the weight that goes back to the prior
@@ -154,7 +155,6 @@ def learners_at(d: int, n: int) -> tuple[int, int, int, int]:
     START,  # nats behind the leader at which it starts again
     GAIN_KEEP,  # discount and floor of the curvature of the gains
     GAIN_FLOOR,
-    SHIFTED,  # part of a learner's prior weight that its second track has
     MIXTURE,  # pool all learners, or follow the leader
     GRID,
-) = range(18, 27)
+) = range(18, 26)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.core.auto import LEVEL_FLOOR, REFILL, TOO_LITTLE
+from driftbandit.core.auto import LEVEL_FLOOR, TOO_LITTLE
 from driftbandit.core.layout import POINTS, RARE, AutoMemory, Fields, auto_fields, packed
 from driftbandit.policies.base import Floats, Ints, Scores
 from driftbandit.policies.domd import BASIS_AT_FIRST, DOMD, dispersed
@@ -21,6 +21,9 @@ from driftbandit.problem import Problem
 DISCOUNTS = (0.9, 0.95, 0.98, 0.987, 0.993, 0.998, 1.0)
 LIVES = (2e3, 8e3, 3.2e4, 1.28e5, 5.12e5)  # memories of a long life, in rounds
 ALL_PAIRS = 1e3  # up to this memory a discount is paired with every regularization
+FORGETFUL = 0.9  # part of lambda that learners have who forget: theta stays, the world may not
+FAST = 0.9  # pace of the level that every learner is judged with
+TAUGHT = 0.003  # prior weight of a learner that is taught with its level
 SURE = math.log(10.0)  # nats for drift, which a world at rest gives once in 10 times at most
 POOLS = ("mixture", "leader")
 
@@ -41,18 +44,19 @@ class Explanation(NamedTuple):
 class AutoDOMD(RowPolicy):
     """DOMD without knobs: needs `dim` and `family`, uses `radius`, never asks for the drift.
 
-    K learners, one for each pair of `discounts` and `regularizations`, all learn from every reward
-    by Algorithm 1 with eta = 1. Each predicts every reward beforehand, and its weight follows how
-    well it did (exponential weights with a fixed `share`). Learners that a change has left behind
-    go on from the leader's state. Decisions use the mixture's mean plus `bonus` of its standard
-    deviations. Cost and memory of a round are constant: about K times DOMD's update and once its
-    choice.
+    K learners, one for each pair of `discounts` and `regularizations` and one for each of `paces`,
+    all learn from every reward by Algorithm 1 with eta = 1. Each predicts every reward beforehand,
+    and its weight follows how well it did (exponential weights with a fixed `share`). Learners that
+    a change has left behind go on from the leader's state. Decisions use the mixture's mean plus
+    `bonus` of its standard deviations. Cost and memory of a round are constant: about K times
+    DOMD's update and once its choice.
 
     | option | |
     |---|---|
     | `discounts`, `regularizations` | the grid; regularizations for contexts scaled to norm 1 |
     | `share` | part of all weight that goes back to the prior in every round |
     | `levels` | part of a learner's weight that is judged with a level that moves (docs/auto.md) |
+    | `paces` | discounts of levels: a learner each that never forgets and is taught with a level |
     | `reach` | without a radius: bound on x'theta of short memories, a tenth of that of long ones |
     | `renewal` | nats behind the leader at which a learner with a longer memory is renewed |
     | `rescaling` | whether learners answer for the order of arms rather than for sizes |
@@ -76,10 +80,11 @@ class AutoDOMD(RowPolicy):
     regularizations: tuple[float, ...] | None = None
     share: float = 1e-4
     levels: float = 1e-3
+    paces: tuple[float, ...] = (0.9, 0.97, 0.99)
     reach: float = 10.0
     renewal: float = 8.0
-    bonus: float = 1.75
-    rare: float = 0.5
+    bonus: float = 2.0
+    rare: float = 0.75
     rescaling: bool = True
     pool: str = "mixture"
     exploration: str = "ucb"
@@ -98,6 +103,7 @@ class AutoDOMD(RowPolicy):
         self._set(
             discounts=_clean("discounts", gammas, "gammas", 1.0),
             regularizations=_clean("regularizations", lams, "lambdas", validate.LARGEST),
+            paces=_clean("paces", self.paces, "discounts of levels", 1.0, least=0),
             share=validate.nonnegative("share", self.share, "part of the weight"),
             levels=validate.nonnegative("levels", self.levels, "part of the weight"),
             reach=validate.positive("reach", self.reach, "bound on |x'theta|"),
@@ -134,13 +140,14 @@ class AutoDOMD(RowPolicy):
     @cached_property
     def _pairs(self) -> tuple[Floats, Floats]:
         """Discount and regularization of every learner: all pairs, but the longest memories have
-        the middle regularization only. Which one hardly matters once they differ from gamma = 1."""
+        the middle regularization only. Which one hardly matters once they differ from gamma = 1.
+        So do those that are taught with their level, which never forget anything else."""
         discounts, lams = self.discounts, self.regularizations
         assert discounts is not None
         assert lams is not None
         long = [gamma for gamma in discounts if _is_long(gamma)]
         pairs = [(gamma, lam) for lam in lams for gamma in discounts if gamma not in long]
-        pairs += [(gamma, lams[len(lams) // 2]) for gamma in long]
+        pairs += [(gamma, lams[len(lams) // 2]) for gamma in long + [1.0] * len(self.paces)]
         gamma, lam = np.array(pairs).T
         return gamma, lam
 
@@ -148,24 +155,32 @@ class AutoDOMD(RowPolicy):
     def _grid(self) -> tuple[Floats, Floats]:
         """gamma and lambda of every learner; lambda L^2 serves contexts of norm L.
 
-        Lambda is refilled in portions, so up to 5 % more than lambda: it is lambda on average.
+        Those who forget have less of it, so that they doubt more what they have not seen for long.
         """
         gamma, lam = self._pairs[0], self._pairs[1] * self.problem.context_norm**2
-        return gamma, np.where(gamma < 1.0, lam / math.sqrt(REFILL), lam)
+        return gamma, np.where(gamma < 1.0, FORGETFUL * lam, lam)
+
+    @cached_property
+    def _taught(self) -> Floats:
+        """1 for learners that are taught with their level, 0 for all others."""
+        return np.asarray(np.arange(-self._pairs[0].size, 0) >= -len(self.paces), dtype=float)
 
     @cached_property
     def prior(self) -> Floats:
-        """Longer memories weigh more at first: drift gives them away sooner than rest does.
+        """Weights of the first track and of the second, (2, K). Longer memories weigh more at
+        first: drift gives them away sooner than rest does.
 
         The longest share what gamma = 1 has at their regularization: they begin as its copies.
         """
         gamma, lam = self._pairs
-        prior = (1.001 - gamma) ** -0.3
+        prior = np.where(self._taught, 0.0, (1.001 - gamma) ** -0.3)
         long = np.array([_is_long(g) for g in gamma])
-        alike = long | (gamma == 1.0) & (lam == lam[-1])
+        alike = long | (gamma == 1.0) & (lam == lam[-1]) & (self._taught == 0.0)
         if long.any():
             prior[alike] = 0.001**-0.3 / alike.sum()
-        return np.asarray(prior / prior.sum())
+        prior *= (1.0 - TAUGHT * self._taught.sum()) / prior.sum()
+        with_level = self.levels * prior + TAUGHT * self._taught
+        return np.stack([(1.0 - self.levels) * prior, with_level])
 
     @property
     def _gain_floor(self) -> float:
@@ -173,13 +188,14 @@ class AutoDOMD(RowPolicy):
 
     @cached_property
     def recipe(self) -> Floats:
-        gamma, lam = self._grid
-        start, mixture = max(0.0, self.renewal - 3.0), self.pool == "mixture"
-        judging = 0.998, self._gain_floor, self.levels
+        (gamma, lam), start = self._grid, max(0.0, self.renewal - 3.0)
+        judging = 0.998, self._gain_floor
         judge = self._judge.recipe.copy()
         judge[RARE] = self.rare
-        numbers = gamma.size, self.share, self.renewal, start, *judging, mixture
-        return np.concatenate([judge, numbers, gamma, lam, self._balls, self.prior])
+        numbers = gamma.size, self.share, self.renewal, start, *judging, self.pool == "mixture"
+        paces = np.concatenate([np.full(gamma.size - len(self.paces), FAST), self.paces])
+        grid = gamma, lam, self._balls, self.prior.ravel(), paces, self._taught
+        return np.concatenate([judge, numbers, *grid])
 
     @cached_property
     def _balls(self) -> Floats:
@@ -201,13 +217,13 @@ class AutoDOMD(RowPolicy):
         assert self.discounts is not None
         assert self.regularizations is not None
         long = sum(map(_is_long, self.discounts))  # counted: a file can promise a huge grid
-        learners = (len(self.discounts) - long) * len(self.regularizations) + long
+        learners = (len(self.discounts) - long) * len(self.regularizations) + long + len(self.paces)
         return auto_fields(self.problem.dim, learners)
 
     @cached_property
     def fresh(self) -> Floats:
         """K learners at theta = 0 and H = lambda I, pooled."""
-        d, (_, lam), prior = self.problem.dim, self._grid, self.prior
+        d, (_, lam), prior = self.problem.dim, self._grid, self.prior.sum(axis=0)
         w = prior if self.pool == "mixture" else np.arange(lam.size) == np.argmax(prior)
         precision = 1.0 / np.sum(w / lam, where=w >= TOO_LITTLE)
         begin = {
@@ -215,7 +231,7 @@ class AutoDOMD(RowPolicy):
             "basis": BASIS_AT_FIRST,
             "floor": precision,
             "H": precision * np.eye(d),
-            "weights": np.outer([1.0 - self.levels, self.levels], prior),
+            "weights": self.prior,
             "gains": 1.0,
             "stiffness": self._gain_floor,
             "firmness": LEVEL_FLOOR * self.problem.family.dmu(0.0) / self.problem.family.g,
@@ -246,14 +262,13 @@ class AutoDOMD(RowPolicy):
     def sane(self, memory: AutoMemory) -> bool:
         if not super().sane(memory):
             return False
-        lam = self._grid[1]
         weights = (memory.weights >= 0).all() and np.allclose(memory.weights.sum(axis=(1, 2)), 1.0)
         inside = np.linalg.norm(memory.thetas, axis=2) <= self._balls * (1.0 + 1e-6)
         kept = (memory.kept > 0.0) & (memory.kept <= 1.0)
         firm = (memory.stiffness > 0.0).all() and (memory.firmness > 0.0).all()
         gains = (memory.gains >= 0.0).all()
         rounding = 1e-14 * self.problem.dim * np.trace(memory.Hs, axis1=2, axis2=3)
-        least = memory.kept * lam * (1.0 - 1e-6) - rounding
+        least = memory.kept * self._grid[1] * (1.0 - 1e-6) - rounding
         floors = np.linalg.eigvalsh(memory.Hs)[..., 0] >= least
         inverse = np.allclose(memory.Hs @ memory.Ps, np.eye(self.problem.dim), atol=1e-3)
         spread = np.linalg.eigvalsh(memory.H)
@@ -307,11 +322,11 @@ def _is_long(gamma: float) -> bool:
     return ALL_PAIRS < _memory(gamma) < math.inf
 
 
-def _clean(name: str, values: Any, meaning: str, high: float) -> tuple[float, ...]:
+def _clean(name: str, values: Any, meaning: str, high: float, least: int = 1) -> tuple[float, ...]:
     """Different numbers in (0, high], in order."""
     if isinstance(values, (str, bytes)) or not np.iterable(values):
         raise ValueError(f"{name} must be a list of {meaning}, got {validate.show(values)}")
     clean = [validate.interval(name, value, meaning, low=0.0, high=high) for value in values]
-    if not clean or len(set(clean)) < len(clean):
-        raise ValueError(f"{name} must be different {meaning}, at least one, got {clean}")
+    if len(clean) < least or len(set(clean)) < len(clean):
+        raise ValueError(f"{name} must be different {meaning}, at least {least}, got {clean}")
     return tuple(sorted(clean))
