@@ -39,6 +39,7 @@ from driftbandit import (
     Poisson,
     Problem,
     Uniform,
+    files,
 )
 from driftbandit.core.layout import size, views
 
@@ -275,7 +276,7 @@ def test_a_fleet_may_be_taught_with_a_view_of_its_own_memory(policy):
 
 
 def test_the_memory_of_another_policy_is_refused_even_if_it_has_the_same_size():
-    auto = AutoDOMD(problem=Problem(dim=2), discounts=[1], regularizations=[1])
+    auto = AutoDOMD(problem=Problem(dim=2), discounts=[1], regularizations=[1], paces=[])
     other = DOMD(problem=Problem(dim=12))
     assert size(auto.fields) == size(other.fields)
     with pytest.raises(ValueError, match="memory"):
@@ -637,7 +638,7 @@ def test_headers_with_absurd_entries_are_refused_or_harmless(folder, name):
     values = [10**400, -(10**400), 2**53, -1, 1e308, np.nan, np.inf, None, "x", [], {}, [[]], True]
     for path, value in product(list(leaves(header)), values):
         refused_or_sound(folder / "bad", npz(put(header, path, value), columns))
-    digits = json.dumps(header).replace('"version": 3', '"version": ' + "2" * 5000)
+    digits = json.dumps(header).replace(f'"version": {files.VERSION}', '"version": ' + "2" * 5000)
     assert not refused_or_sound(folder / "bad", npz(digits, columns))
 
 

@@ -18,6 +18,7 @@ LEVEL = "95 %"  # of confidence: a definition wherever it stands
 KNOWN = {
     "auto.md": {
         "0.01 %": "the default of share",
+        "0.3 %": "TAUGHT of policies/auto.py",
         "2 %": "an example",
         "5 nats": "core/auto.py",
         "8 nats": "the default of renewal",
@@ -51,6 +52,8 @@ KNOWN = {
     },
     "theory.md": {
         "0.007 nats": "arithmetic, log(1 + e^-5)",
+        "0.3 %": "TAUGHT of policies/auto.py",
+        "6 nats": "arithmetic, log(1/0.003)",
         "7 nats": "arithmetic, log(1000)",
         "12 nats": "arithmetic, log(21/1e-4)",
     },

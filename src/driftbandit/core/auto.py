@@ -27,6 +27,7 @@ from driftbandit.core.layout import (
     KEPT,
     LAPSE,
     LEVEL,
+    LIMIT,
     MIXTURE,
     NUMBERS,
     POINTS,
@@ -50,6 +51,7 @@ from driftbandit.core.windows import learners, pooled, usual_at, window
 REFILL = 0.9  # part of a curvature that is left when lambda is refilled
 REFRESH = 256  # rounds after which P is computed anew from H at the latest, against rounding
 LEVEL_FLOOR = 8.0  # rewards at the steepest slope that say that a level is 0
+LEVEL_LIMIT = 10.0  # a level is no larger than this, or than x'theta can be
 USUAL = 500.0  # rounds over which the effective memory is averaged
 STIFFEST = 1e100  # of a gain: the slope of a log link can overflow
 TOO_LITTLE = 1e-3  # learners of less weight are left out of the pooled covariance
@@ -92,7 +94,7 @@ def judge(q: Floats, g: float, numbers: Floats, thetas: Floats, x: Floats, r: fl
     """
     lead, top, n = 0, -math.inf, len(thetas)
     fresh = (1.0 - q[GAIN_KEEP]) * q[GAIN_FLOOR]
-    floor = LEVEL_FLOOR * mean_slope(q, 0.0)[1] / g
+    floor, norm = LEVEL_FLOOR * mean_slope(q, 0.0)[1] / g, math.sqrt(q[LIMIT])
     for k in range(n):
         z, pace = 0.0, q[GRID + 5 * n + k]
         for j in range(x.size):
@@ -112,7 +114,9 @@ def judge(q: Floats, g: float, numbers: Floats, thetas: Floats, x: Floats, r: fl
             numbers[GAIN + track, k] = max(0.0, gain + step / stiffness)
         firm = (1.0 - pace) * floor
         numbers[FIRMNESS, k] = min(pace * numbers[FIRMNESS, k] + firm + slope / g, STIFFEST)
-        numbers[LEVEL, k] += ((r - mean) / g - firm * level) / numbers[FIRMNESS, k]
+        level += ((r - mean) / g - firm * level) / numbers[FIRMNESS, k]
+        most = max(LEVEL_LIMIT, norm * q[GRID + 2 * n + k])
+        numbers[LEVEL, k] = min(max(level, -most), most)
     weights = tracks(numbers)
     for i in range(2 * n):
         weights[i] = math.exp(weights[i] - top)
