@@ -417,6 +417,7 @@ def test_threads_share_a_bandit():
         ({"paces": [0.9, 0.9]}, "paces"),
         ({"paces": 0.9}, "paces"),
         ({"paces": [1.5]}, "paces"),
+        ({"paces": np.linspace(0.1, 0.9, 334)}, "paces must be 333 at most"),
         ({"share": 1.0}, "share"),
         ({"share": -0.1}, "share"),
         ({"renewal": 0.0}, "renewal"),

@@ -179,16 +179,22 @@ def same(grown, always):
         assert np.allclose(a, b, rtol=1e-8, atol=1e-9 * scale), field
 
 
-def test_after_renewals_new_columns_are_fresh_and_old_ones_agree():
-    policy = AutoDOMD(problem=SMALL.problem())
+def test_after_renewals_only_the_floor_of_new_columns_differs():
+    """A leader with more lambda than those who go on from its state, which a row does not tell."""
+    policy = AutoDOMD(problem=SMALL.problem(), discounts=[0.9, 1.0], regularizations=[0.01, 2.0])
     larger = grown_policy(policy, LARGE.problem())
     small, always, rng = policy.init(1), larger.init(1), np.random.default_rng(0)
-    for t in range(400):
+    for t in range(100):
+        if t == 99:
+            for memory in (small, always):
+                memory.weights[0] = 1e-12
+                memory.weights[0, 0, 2] = 1.0
         x = SMALL.encode(*old(*raw(rng)))[:1]
-        r = np.array([float(t // 100 % 2)])
+        r = np.array([float(t // 25 % 2)])
         small, always = policy.update(small, x, r), larger.update(always, LARGE.pad(x), r)
     grown, d = larger.view(grown_rows(policy, larger, policy.rows(small))), SMALL.size
     assert larger.sane(grown)
+    assert not np.allclose(grown.Hs, always.Hs)
     assert np.allclose(grown.theta, always.theta, atol=1e-9)
     assert np.allclose(grown.Hs[..., :d, :d], always.Hs[..., :d, :d])
     assert np.allclose(grown.H[:, :d, :d], always.H[:, :d, :d])

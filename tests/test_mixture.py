@@ -257,7 +257,7 @@ def test_a_share_goes_back_to_the_prior():
     policy, weights = few(Bernoulli(), 2.0, share=0.03), np.exp([-3.0, -1.0, -2.0, -7.0, -4.0, 0.0])
     _, numbers, *_ = state(policy, weights)
     numbers[WEIGHT + 1] = 0.3 * weights
-    prior = policy.prior
+    prior = np.outer([0.999, 0.001], policy.prior.sum(axis=0))
     for t, share in ((5.0, 0.03), (99.0, 0.01)):
         now = numbers.copy()
         auto.share(policy.recipe, now, t)

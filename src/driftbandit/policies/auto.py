@@ -116,6 +116,11 @@ class AutoDOMD(RowPolicy):
                 raise ValueError(
                     f"{name} must be below 1, such as 0.001, got {getattr(self, name)}"
                 )
+        if len(self.paces) * TAUGHT >= 1.0:
+            raise ValueError(
+                f"paces must be {int(1.0 / TAUGHT)} at most, because each takes a part of the "
+                f"weight, got {len(self.paces)}"
+            )
         if not isinstance(self.rescaling, bool):
             raise ValueError(f"rescaling must be True or False, got {self.rescaling!r}")
         if self.pool not in POOLS:
