@@ -20,9 +20,9 @@ import numpy as np
 from benchmarks.features import COLUMNS, CONTEXT, REQUIRED, arms, microseconds
 from benchmarks.tables import report
 from driftbandit import DOMD, AutoDOMD, Features, Loop, Reward
-from driftbandit.loop import replay
-from driftbandit.loop.events import Event, write
-from driftbandit.loop.ledger import Ledger
+from driftbandit.loop.storage.events import Event, write
+from driftbandit.loop.storage.ledger import Ledger
+from driftbandit.loop.training import replay
 
 THREADS = 8
 PAIRS = [("age", "price"), ("country", "genre"), ("mobile", "price"), ("visits", "new")]

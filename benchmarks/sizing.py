@@ -24,7 +24,7 @@ from benchmarks.loop import FEATURES
 from benchmarks.service import ARMS, ASKED, DECLARED
 from benchmarks.tables import report
 from driftbandit import Loop, Reward
-from driftbandit.loop import database
+from driftbandit.loop.storage import sqlite
 
 START = 2.0  # seconds until the first answer
 AFTER = 5  # starts, of which the middle one counts
@@ -87,7 +87,7 @@ def send(method: str, url: str, body: bytes) -> None:
 
 
 def figures(n: int):
-    database.SYNCHRONOUS = "OFF"  # sizes are the same
+    sqlite.SYNCHRONOUS = "OFF"  # sizes are the same
     file, memory = disk(n)
     what = f"a decision with {len(ARMS)} arms and 8 raw columns, and its reward"
     yield f"{what}: bytes on the disk", file, "", True

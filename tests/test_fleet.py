@@ -35,7 +35,7 @@ from driftbandit import (
 )
 from driftbandit.core.layout import views
 from driftbandit.fleet.directory import Directory
-from driftbandit.fleet.members import Members
+from driftbandit.fleet.residency import Members
 from driftbandit.policies.base import turns
 
 KNOWN = Problem(dim=3, radius=1.0, horizon=100, path_length=2.0, change_points=2)
@@ -360,7 +360,7 @@ def test_a_saved_fleet_continues_bit_for_bit(tmp_path, options):
 
 
 def test_a_file_of_many_pages(tmp_path, monkeypatch):
-    monkeypatch.setattr("driftbandit.fleet.members.PAGE", 5)
+    monkeypatch.setattr("driftbandit.fleet.residency.PAGE", 5)
     fleet = taught(**small(tmp_path))
     fleet.save(tmp_path / "fleet.npz")
     assert remembered(Fleet.load(tmp_path / "fleet.npz")) == remembered(fleet)

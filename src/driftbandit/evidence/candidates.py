@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.estimators.bets import Arms
+from driftbandit.estimators.increments import Arms
 from driftbandit.evidence.log import Lessons
-from driftbandit.evidence.pupil import Pupil
-from driftbandit.evidence.rows import Chunk, Floats
+from driftbandit.evidence.reading.chunk import Chunk, Floats
+from driftbandit.evidence.trained_policy import Pupil
 from driftbandit.policies.base import Policy
-from driftbandit.policies.simple import Uniform
+from driftbandit.policies.baselines import Uniform
 from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
 

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.estimators.bets import Arms
-from driftbandit.estimators.ratios import Ratios
-from driftbandit.estimators.streams import Difference, Value
+from driftbandit.estimators.accumulators import Difference, Value
+from driftbandit.estimators.increments import Arms
+from driftbandit.estimators.propensity_check import Ratios
 from driftbandit.evidence.candidates import Fixed, players
 from driftbandit.evidence.evaluation import Evaluation, Found
 from driftbandit.evidence.log import Lessons, Log
 from driftbandit.evidence.models import Model, model_of
-from driftbandit.evidence.pupil import Pupil
-from driftbandit.evidence.rows import Floats
-from driftbandit.evidence.windows import Windows
-from driftbandit.loop.rules import Rule
+from driftbandit.evidence.reading.chunk import Floats
+from driftbandit.evidence.report.windows import Windows
+from driftbandit.evidence.trained_policy import Pupil
+from driftbandit.loop.exploration import Rule
 from driftbandit.progress import rounds_bar
 from driftbandit.reward import Reward
 

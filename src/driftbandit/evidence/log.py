@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.evidence import files, ledgers
-from driftbandit.evidence.clean import Cleaner
-from driftbandit.evidence.counts import Counts
-from driftbandit.evidence.encode import check_columns, encoded, proposed
-from driftbandit.evidence.menus import Menus
-from driftbandit.evidence.rows import Chunk, Floats
-from driftbandit.evidence.sources import Columns, Source
+from driftbandit.evidence.reading import files, ledger
+from driftbandit.evidence.reading.chunk import Chunk, Floats
+from driftbandit.evidence.reading.clean import Cleaner
+from driftbandit.evidence.reading.columns import Columns, Source
+from driftbandit.evidence.reading.encode import check_columns, encoded, proposed
+from driftbandit.evidence.reading.menus import Menus
+from driftbandit.evidence.reading.row_counts import Counts
 from driftbandit.features import Features
 from driftbandit.problem import Problem
 from driftbandit.reward import Reward
@@ -82,11 +82,11 @@ class Log:
         | `limit` | share of bad rows beyond which a log is refused |
         | `least` | smallest probability that any arm had, where only that of the played one is logged |
         """  # noqa: E501
-        ledger = ledgers.is_ledger(source)
-        if ledger and columns:
+        is_ledger = ledger.is_ledger(source)
+        if is_ledger and columns:
             raise ValueError("a ledger's columns are known: leave columns out")
         limit = validate.nonnegative("limit", limit, "share of bad rows")
-        opened = ledgers.LedgerSource(source, name) if ledger else files.opened(source, columns)
+        opened = ledger.LedgerSource(source, name) if is_ledger else files.opened(source, columns)
         return cls(
             opened,
             features=features or opened.about.get("features"),
@@ -199,6 +199,6 @@ class Log:
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write all clean rows to Parquet, or to dsjson (.dsjson, .json, .jsonl), whole or not at
         all."""
-        from driftbandit.evidence import write
+        from driftbandit.evidence.reading import write
 
         return write.written(self, path)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.estimators.bets import Arms
+from driftbandit.estimators.increments import Arms
 from driftbandit.evidence.candidates import Fixed
 from driftbandit.evidence.log import Lessons
-from driftbandit.evidence.pupil import Pupil
-from driftbandit.evidence.rows import Floats
+from driftbandit.evidence.reading.chunk import Floats
+from driftbandit.evidence.trained_policy import Pupil
 from driftbandit.problem import Problem
 
 MEAN = "mean"

@@ -10,11 +10,11 @@ import numpy as np
 
 from driftbandit import validate
 from driftbandit.bandit import Bandit
-from driftbandit.evidence.ledgers import LedgerSource
-from driftbandit.evidence.pupil import Pupil
-from driftbandit.evidence.rows import Floats
-from driftbandit.loop.keyed import Keyed
-from driftbandit.loop.rules import Rule, uniform
+from driftbandit.evidence.reading.chunk import Floats
+from driftbandit.evidence.reading.ledger import LedgerSource
+from driftbandit.evidence.trained_policy import Pupil
+from driftbandit.loop.exploration import Rule, uniform
+from driftbandit.loop.learning.keyed import Keyed
 from driftbandit.policies.auto import AutoDOMD
 from driftbandit.policies.rows import RowPolicy
 

@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandit.evidence.ledgers import Where
-from driftbandit.evidence.rows import Floats
-from driftbandit.loop.book import Lesson
-from driftbandit.loop.events import Event
-from driftbandit.loop.keyed import Keyed, Own, born
-from driftbandit.loop.learner import Learner
-from driftbandit.loop.panel import Panel
-from driftbandit.loop.replay import Past
-from driftbandit.loop.teacher import CHUNK, Teacher
+from driftbandit.evidence.reading.chunk import Floats
+from driftbandit.evidence.reading.ledger import Where
+from driftbandit.loop.candidates.candidate_set import Panel
+from driftbandit.loop.learning.keyed import Keyed, Own, born
+from driftbandit.loop.learning.learner import Learner
+from driftbandit.loop.state.reward_windows import Lesson
+from driftbandit.loop.storage.events import Event
+from driftbandit.loop.training.replay import Past
+from driftbandit.loop.training.trainer import CHUNK, Teacher
 
 Checkpoint = tuple[dict[str, Any], bytes]  # what `Learner.state` gives and `load` takes
 Births = dict[str, tuple[Floats, float]]  # by key: the row it begins with, and when it was taught

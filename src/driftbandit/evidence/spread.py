@@ -21,15 +21,15 @@ import numpy as np
 
 from driftbandit import validate
 from driftbandit.evidence import shards
-from driftbandit.evidence.ledgers import Where
-from driftbandit.evidence.rows import Floats
+from driftbandit.evidence.reading.chunk import Floats
+from driftbandit.evidence.reading.ledger import Where
 from driftbandit.evidence.shards import Checkpoint, Population, shard_of
-from driftbandit.loop.book import Lesson
-from driftbandit.loop.events import Event
-from driftbandit.loop.keyed import Keyed
-from driftbandit.loop.learner import digest, fingerprint
-from driftbandit.loop.replay import Past, origin, unfold
-from driftbandit.loop.tickets import Change
+from driftbandit.loop.learning.keyed import Keyed
+from driftbandit.loop.learning.learner import digest, fingerprint
+from driftbandit.loop.state.reward_windows import Lesson
+from driftbandit.loop.storage.events import Event
+from driftbandit.loop.training.replay import Past, origin, unfold
+from driftbandit.loop.writing.pending import Change
 from driftbandit.recipe import Recipe
 
 log = logging.getLogger("driftbandit.evidence")
@@ -64,8 +64,8 @@ def _client(scheduler: str, workers: int | None, known: Past) -> Iterator[tuple[
         from distributed import default_client
     except ImportError:
         raise ImportError("a cluster needs Dask: pip install 'driftbandit[dask]'") from None
-    from driftbandit.lab.luggage import Luggage
-    from driftbandit.lab.workers import pool_of
+    from driftbandit.lab.run.plugin_files import Luggage
+    from driftbandit.lab.run.workers import pool_of
 
     luggage = Luggage.of_recipes([json.dumps(known.declaration.to_dict())])
     with pool_of(workers or os.cpu_count() or 1, scheduler, luggage):

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 from driftbandit import validate
 from driftbandit.durations import moment
-from driftbandit.loop import answers, elsewhere
-from driftbandit.loop.choose import Asked, Ready, choose, ready
-from driftbandit.loop.decision import Decision, Explain, Request, Slate
-from driftbandit.loop.desk import Desk
-from driftbandit.loop.events import LedgerError
-from driftbandit.loop.request import new_id, request, text
-from driftbandit.loop.tickets import Started, Ticket
+from driftbandit.loop import elsewhere
+from driftbandit.loop.deciding import payloads
+from driftbandit.loop.deciding.choose import Asked, Ready, choose, ready
+from driftbandit.loop.deciding.request import new_id, request, text
+from driftbandit.loop.deciding.types import Decision, Explain, Request, Slate
+from driftbandit.loop.runtime import Desk
+from driftbandit.loop.storage.events import LedgerError
+from driftbandit.loop.writing.pending import Started, Ticket
 
 
 class Question(NamedTuple):
@@ -63,15 +64,15 @@ class Calls:
         when, (seq, chosen) = moment(at, desk.clerk.clock), desk.current
         made = choose(desk.learner, desk.panel, chosen, asked, who, when, before)
         ticket = Ticket("decide", None if at is None else when, who.id, who.key, fresh=fresh)
-        ticket.data = answers.logged(asked, made, seq)
+        ticket.data = payloads.logged(asked, made, seq)
 
         def finish() -> Decision | Slate:
             if ticket.known is not None:
                 event = desk.ledger.events([ticket.known])[ticket.known]
                 explain: Explain = lambda: self._explain(who.id)  # noqa: E731
-                return answers.again(event, asked, who.key, explain)
+                return payloads.again(event, asked, who.key, explain)
             desk.remember(ticket, made)
-            return answers.first(who.id, asked, made)
+            return payloads.first(who.id, asked, made)
 
         return Started(ticket, finish)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 
-from driftbandit.loop.book import Book
-from driftbandit.loop.clerk import Clerk
-from driftbandit.loop.events import Event, write
-from driftbandit.loop.ledger import Ledger
-from driftbandit.loop.replay import Past, checkpoint, origin, replay
-from driftbandit.loop.teacher import Teacher
+from driftbandit.loop.state.reward_windows import Book
+from driftbandit.loop.storage.events import Event, write
+from driftbandit.loop.storage.ledger import Ledger
+from driftbandit.loop.training.replay import Past, checkpoint, origin, replay
+from driftbandit.loop.training.trainer import Teacher
+from driftbandit.loop.writing.writer import Clerk
 
 log = logging.getLogger("driftbandit.loop")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from driftbandit import validate
-from driftbandit.loop.request import text
+from driftbandit.loop.deciding.request import text
 from driftbandit.recipe import Recipe
 from driftbandit.reward import Reward
 

@@ -10,23 +10,24 @@ from typing import Any, NoReturn, overload
 from driftbandit import validate
 from driftbandit.durations import moment
 from driftbandit.features import Feature, Features
-from driftbandit.loop import frames, promotion, proposal
-from driftbandit.loop.audits import Audit, audit, audit_all
+from driftbandit.loop import promotion, proposal
 from driftbandit.loop.calls import Calls
-from driftbandit.loop.comparison import Comparison
-from driftbandit.loop.decision import Decision, Name, Slate
-from driftbandit.loop.declaration import Declaration, Settings, check_name
-from driftbandit.loop.desk import Desk
+from driftbandit.loop.candidates.comparison import Comparison
+from driftbandit.loop.config import Declaration, Settings, check_name
+from driftbandit.loop.deciding.request import text
+from driftbandit.loop.deciding.types import Decision, Name, Slate
+from driftbandit.loop.exploration import Rule
 from driftbandit.loop.guard import Guard
-from driftbandit.loop.health import Health
-from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.opening import check_new, declared, settings
-from driftbandit.loop.request import text
-from driftbandit.loop.rules import Rule
-from driftbandit.loop.teacher import Lag
-from driftbandit.loop.tickets import Started, Ticket
-from driftbandit.loop.versions import Shadow
-from driftbandit.loop.watch import health
+from driftbandit.loop.reporting import export
+from driftbandit.loop.reporting.audit import Audit, audit, audit_all
+from driftbandit.loop.reporting.health import Health
+from driftbandit.loop.reporting.watch import health
+from driftbandit.loop.runtime import Desk
+from driftbandit.loop.state.versions import Shadow
+from driftbandit.loop.storage.ledger import Ledger
+from driftbandit.loop.training.trainer import Lag
+from driftbandit.loop.writing.pending import Started, Ticket
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.reward import Reward
 
@@ -275,11 +276,11 @@ class Loop:
 
     def log(self) -> Any:
         """All decisions as a Polars frame, each with what became of it."""
-        return frames.frame(self._ledger, self._desk.now)
+        return export.frame(self._ledger, self._desk.now)
 
     def export(self, path: str | os.PathLike[str]) -> Path:
         """The same as a Parquet file."""
-        return frames.export(self._ledger, self._desk.now, path)
+        return export.export(self._ledger, self._desk.now, path)
 
     def health(self, *, since: Any = None) -> Health:
         """How the loop is doing, from its latest 10,000 events. `since`, a date, also asks which

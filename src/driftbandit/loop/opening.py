@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, NoReturn
 
-from driftbandit.loop.declaration import Declaration, Settings
-from driftbandit.loop.events import Event, write
-from driftbandit.loop.ledger import Ledger
-from driftbandit.loop.replay import Past, past
-from driftbandit.loop.rules import Floor
-from driftbandit.loop.stores import is_url
+from driftbandit.loop.config import Declaration, Settings
+from driftbandit.loop.exploration import Floor
+from driftbandit.loop.storage.events import Event, write
+from driftbandit.loop.storage.ledger import Ledger
+from driftbandit.loop.storage.store import is_url
+from driftbandit.loop.training.replay import Past, past
 from driftbandit.validate import show
 
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from driftbandit.features.values import nearest
-from driftbandit.loop.comparison import Comparison, leads, standings
-from driftbandit.loop.declaration import Settings
-from driftbandit.loop.desk import ConflictError, Desk
-from driftbandit.loop.events import DEFAULT, LIVE
+from driftbandit.loop.candidates.comparison import Comparison, leads, standings
+from driftbandit.loop.config import Settings
 from driftbandit.loop.guard import LEVEL
+from driftbandit.loop.runtime import ConflictError, Desk
+from driftbandit.loop.storage.events import DEFAULT, LIVE
 from driftbandit.validate import show
 
 

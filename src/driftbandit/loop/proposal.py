@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from driftbandit.features import Features
-from driftbandit.loop.candidate import Candidate
-from driftbandit.loop.declaration import check_rule
-from driftbandit.loop.desk import ConflictError, Desk
-from driftbandit.loop.events import DEFAULT, LIVE
-from driftbandit.loop.mixture import probe
-from driftbandit.loop.request import text
-from driftbandit.loop.versions import Shadow
+from driftbandit.loop.candidates.candidate import Candidate
+from driftbandit.loop.config import check_rule
+from driftbandit.loop.deciding.mixture import probe
+from driftbandit.loop.deciding.request import text
+from driftbandit.loop.runtime import ConflictError, Desk
+from driftbandit.loop.state.versions import Shadow
+from driftbandit.loop.storage.events import DEFAULT, LIVE
 from driftbandit.validate import show
 
 

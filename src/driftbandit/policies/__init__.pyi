@@ -3,6 +3,8 @@ from .auto import Explanation as Explanation
 from .base import Policy as Policy
 from .base import Scores as Scores
 from .base import memory_bytes as memory_bytes
+from .baselines import Oracle as Oracle
+from .baselines import Uniform as Uniform
 from .bob import BOBDOMD as BOBDOMD
 from .domd import DOMD as DOMD
 from .domd import GLBOMD as GLBOMD
@@ -23,5 +25,3 @@ from .linear import LBWeightUCB as LBWeightUCB
 from .linear import LinUCB as LinUCB
 from .linear import SWLinUCB as SWLinUCB
 from .master import MASTER as MASTER
-from .simple import Oracle as Oracle
-from .simple import Uniform as Uniform

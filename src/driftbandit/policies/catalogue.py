@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from driftbandit.policies.auto import AutoDOMD
 from driftbandit.policies.base import Policy
+from driftbandit.policies.baselines import Oracle, Uniform
 from driftbandit.policies.bob import BOBDOMD
 from driftbandit.policies.domd import DOMD, GLBOMD, Greedy
 from driftbandit.policies.glm import (
@@ -27,7 +28,6 @@ from driftbandit.policies.glm import (
 from driftbandit.policies.gloc import GLOC
 from driftbandit.policies.linear import DLinUCB, LBWeightUCB, LinUCB, SWLinUCB
 from driftbandit.policies.master import MASTER
-from driftbandit.policies.simple import Oracle, Uniform
 
 
 class Entry(NamedTuple):
