@@ -34,9 +34,9 @@ def disk(n: int) -> tuple[float, float]:
     """Bytes of a decision with its reward, in the file and in memory while it is open."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "shop.db"
-        options = {"clock": "events", "teaching": "caller"}
+        options = {"clock": "events", "training": "inline"}
         reward = Reward(0, 1, wait="1d", missing=0)
-        with Loop(path, features=FEATURES, reward=reward, floor=0.02, **options) as loop:
+        with Loop(path, features=FEATURES, reward=reward, exploration=0.02, **options) as loop:
             decide(loop, n // 10, 0)
             before = resident()
             decide(loop, n, n)

@@ -693,7 +693,7 @@ def test_a_proposal_says_why():
             "price": rng.uniform(0, 80, n),
         }
     )
-    features = Features.from_sample(frame, arm=["price", "embedding"], say=said.append)
+    features = Features.from_sample(frame, arm=["price", "embedding"], report=said.append)
     c = features.context
     assert list(features.arm) == ["price", "embedding"]
     assert features.arm["embedding"] == Vector(3)

@@ -231,7 +231,7 @@ Declared = Annotated[
 def replay(
     path: LogPath,
     policy: Annotated[
-        str | None, typer.Option(help="Policy to teach; a loop's own if none.")
+        str | None, typer.Option(help="Policy to train; a loop's own if none.")
     ] = None,
     rejection: Annotated[
         bool, typer.Option(help="Only learn where it would have done the same.")
@@ -245,7 +245,7 @@ def replay(
     column: Named = None,
     modules: Import = None,
 ) -> None:
-    """Teach a policy all of a log: a warm start for Bandit.load, or an honest learning curve."""
+    """Train a policy all of a log: a warm start for Bandit.load, or an honest learning curve."""
     log = _log(path, name, reward, features, column)
     known = _policies([policy] if policy else [], modules)
     if rejection:
@@ -257,7 +257,7 @@ def replay(
     else:
         cluster = {"scheduler": scheduler, "workers": workers}
         found = log.replay(next(iter(known.values()), None), **cluster)
-        print(f"{found.rows:,} rows taught to {found.bandit.policy.name}; digest {found.digest}")
+        print(f"{found.rows:,} rows trained to {found.bandit.policy.name}; digest {found.digest}")
     print("".join(f"{each}\n" for each in log.counts.sentences()), end="")
     if out:
         found.bandit.save(out)

@@ -243,7 +243,7 @@ def test_compiled_functions_must_be_compiled():
         Bandit(DOMD(problem=known(Plain())))
 
 
-def test_a_failing_batch_teaches_nobody():
+def test_a_failing_batch_trains_nobody():
     fleet, n = Fleet(DOMD(problem=known(Moody(beyond=0.3)))), 600
     x, keys = np.tile([0.1, 0.0, 0.0], (n, 1)), np.arange(n)
     fleet.update(keys, x, np.ones(n))

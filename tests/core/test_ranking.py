@@ -110,7 +110,7 @@ def test_the_floor_is_below_every_eigenvalue(dim):
     assert dim > 3 or bandit._memory.floor[0] > 1.05 * policy.regularization
 
 
-def taught(policy, rounds=200):
+def trained(policy, rounds=200):
     bandit, rng = Bandit(policy, seed=4), np.random.default_rng(0)
     for _ in range(rounds):
         x = rng.standard_normal(policy.problem.dim)
@@ -127,7 +127,7 @@ def catalogue(n, d, seed=1):
 @pytest.mark.parametrize("n", [3, 999, 1000, 4000])
 @pytest.mark.parametrize("d", [4, 40])
 def test_arrays_and_armsets_of_any_size_agree_with_scores(d, n):
-    bandit, X = taught(DOMD(problem=Problem(dim=d))), catalogue(n, d)
+    bandit, X = trained(DOMD(problem=Problem(dim=d))), catalogue(n, d)
     order = np.argsort(-bandit.scores(X).upper, kind="stable")
     assert bandit.choose(X) == bandit.choose(ArmSet(X)) == order[0]
     np.testing.assert_array_equal(bandit.choose(X, k=3), order[:3])
@@ -145,7 +145,7 @@ RIVALS = [
 @pytest.mark.parametrize("policy", RIVALS, ids=lambda p: repr(p)[:40])
 def test_slates_of_every_policy_start_with_its_choice(policy):
     X = catalogue(12, 4)
-    one, many, whole = (taught(policy, 20) for _ in range(3))
+    one, many, whole = (trained(policy, 20) for _ in range(3))
     slate = many.choose(X, k=5)
     assert slate[0] == one.choose(X)
     assert len(set(slate.tolist())) == 5
@@ -153,7 +153,7 @@ def test_slates_of_every_policy_start_with_its_choice(policy):
 
 
 def test_slates_of_an_index_are_sorted_by_its_scores():
-    bandit, X = taught(RIVALS[0], 20), catalogue(12, 4)
+    bandit, X = trained(RIVALS[0], 20), catalogue(12, 4)
     order = np.argsort(-bandit.scores(X).upper, kind="stable")
     np.testing.assert_array_equal(bandit.choose(X, k=6), order[:6])
 

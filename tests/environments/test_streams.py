@@ -50,7 +50,7 @@ def test_contract(check, order):
 
 
 def test_a_run_against_the_table():
-    """Choices, rewards and regret of a learner that is taught by hand from the arrays."""
+    """Choices, rewards and regret of a learner that is trained by hand from the arrays."""
     world, data = Stream(data="elec2", start=520, horizon=90), datasets.load("elec2", start=520)
     policy = DOMD(problem=world.problem)
     run = simulate(policy, world, (3, 8))

@@ -101,9 +101,9 @@ def test_rules_give_weights_to_all_arms():
     given = rows()
     greedy = naive(given, DOMD(problem=FEATURES.problem(Reward(0, 1))))[:, 0].mean()
     chance = np.mean([r["reward"] / (3.0 * r["probability"]) for r in given])
-    found = evaluate(read(given), {"new": DOMD}, rule=Floor(0.4))
+    found = evaluate(read(given), {"new": DOMD}, exploration=Floor(0.4))
     assert found.values["new"].estimates["ips"].value == pytest.approx(0.6 * greedy + 0.4 * chance)
-    found = evaluate(read(given), {"new": DOMD}, rule=Thompson(draws=7), seed=1)
+    found = evaluate(read(given), {"new": DOMD}, exploration=Thompson(draws=7), seed=1)
     assert found.values["new"].effective > 20
 
 
@@ -359,7 +359,7 @@ def test_the_commands(tmp_path, driftbandit):
     read(rows()).write(tmp_path / "my log.parquet")
     code, out, err = driftbandit("replay", "my log.parquet", "--policy", "DOMD", "--out", "b.npz")
     assert (code, err) == (0, "")
-    assert "300 rows taught to DOMD-GLB" in out
+    assert "300 rows trained to DOMD-GLB" in out
     assert Bandit.load(tmp_path / "b.npz").rounds == 300
     code, out, _ = driftbandit("replay", "my log.parquet", "--policy", "DOMD", "--rejection")
     assert re.match(r"\d+ of 300 rows accepted, mean reward 0\.", out)

@@ -29,8 +29,8 @@ from driftbandit import (
 from driftbandit.evidence.reading import columns, dsjson, files, ledger, parse, row_counts
 from driftbandit.evidence.reading.chunk import SKIP
 from driftbandit.evidence.reading.encode import encoded
-from driftbandit.loop.exploration import uniform
-from driftbandit.loop.state.reward_windows import Lesson
+from driftbandit.loop.exploration import draw
+from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.storage.events import Event
 from prices import ARMS, FEATURES
 
@@ -136,7 +136,7 @@ def _small_batches(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_every_format_teaches_the_same_bits(kind, tmp_path):
+def test_every_format_trains_the_same_bits(kind, tmp_path):
     bandit = Bandit(DOMD(problem=FEATURES.problem(Reward(0, 1))))
     for row in rows():
         x = FEATURES.encode(row["context"], [ARMS[row["action"]]])[0]
@@ -441,7 +441,7 @@ def test_rejection_replay_equals_a_naive_twin(tmp_path):
         X = FEATURES.encode(row["context"], list(ARMS.values()))
         chosen = "abc".index(row["action"])
         agrees = bandit.choose(X) == chosen
-        if agrees and uniform(5, t, "accept") < 0.1 / row["probability"]:
+        if agrees and draw(5, t, "accept") < 0.1 / row["probability"]:
             bandit.update(X[chosen], row["reward"])
             kept.append(row["reward"])
     assert found.reward.tolist() == kept
@@ -466,7 +466,7 @@ def test_accepted_rows_are_as_if_played(tmp_path):
 def loop(tmp_path, no_wait_for_the_disk):
     """A loop with late, missing and cancelled rewards."""
     rng = np.random.default_rng(0)
-    options = {"policy": DOMD, "clock": "events", "teaching": "caller", "floor": 0.3}
+    options = {"policy": DOMD, "clock": "events", "training": "inline", "exploration": 0.3}
     reward = Reward(0, 1, wait=100, missing=0)
     with Loop(tmp_path / "shop.db", features=FEATURES, reward=reward, **options) as loop:
         for t in 10.0 * np.arange(80):
@@ -500,7 +500,7 @@ def test_a_ledger_replays_to_the_bits_of_its_loop(loop, tmp_path):
 @pytest.mark.usefixtures("no_wait_for_the_disk")
 def test_decisions_without_a_reward_are_not_left_out_in_silence(tmp_path):
     """Only clicks are reported: all that is known has reward 1, which is no value of 1."""
-    options = {"policy": DOMD, "clock": "events", "teaching": "caller", "floor": 0.3}
+    options = {"policy": DOMD, "clock": "events", "training": "inline", "exploration": 0.3}
     with Loop(tmp_path / "l.db", features=FEATURES, reward=Reward(0, 1), **options) as loop:
         ids = [loop.decide({"age": 30}, ARMS, at=float(t)).id for t in range(50)]
         for id in ids[::5]:
@@ -512,7 +512,7 @@ def test_decisions_without_a_reward_are_not_left_out_in_silence(tmp_path):
 
 
 def test_a_ledger_that_grew_and_forgot(loop, tmp_path):
-    loop.grow(context={"mobile": Category(["yes", "no"])})
+    loop.add_features(context={"mobile": Category(["yes", "no"])})
     for t in 1000.0 + 10.0 * np.arange(30):
         loop.decide({"age": 30, "mobile": "yes"}, ARMS, at=t, key="new")
     log = Log.read(tmp_path / "shop.db")
@@ -529,7 +529,7 @@ def test_a_ledger_that_grew_and_forgot(loop, tmp_path):
 
 @pytest.mark.usefixtures("no_wait_for_the_disk")
 def test_half_lives_are_those_of_a_loop(tmp_path):
-    options = {"clock": "events", "teaching": "caller", "half_life": "1h", "floor": 0.5}
+    options = {"clock": "events", "training": "inline", "half_life": "1h", "exploration": 0.5}
     reward = Reward(0, 1, wait=100, missing=0)
     with Loop(tmp_path / "l.db", features=FEATURES, reward=reward, policy=DOMD, **options) as loop:
         for t in np.cumsum(np.random.default_rng(3).integers(1, 3000, 60)).astype(float):
@@ -545,14 +545,14 @@ def test_slates_in_a_ledger_are_skipped_and_counted():
     """Their positions depend on each other: weights of single arms would be wrong."""
     data = {"choice": [1, 0], "names": ["a", "b"], "arms": [{}, {}], "p": [[0.5, 0.5], [1.0, 0.0]]}
     event = Event(1, "decide", 0.0, "x", None, json.dumps(data | {"context": {}}))
-    assert list(ledger._row(event, Lesson(2, 1, 0.0, 1.0))) == [SKIP]
+    assert list(ledger._row(event, Example(2, 1, 0.0, 1.0))) == [SKIP]
     alone = Event(1, "decide", 0.0, "x", None, json.dumps(data | {"context": {}, "choice": 1}))
-    assert ledger._row(alone, Lesson(2, 1, 0.0, 1.0))["action"] == "b"
+    assert ledger._row(alone, Example(2, 1, 0.0, 1.0))["action"] == "b"
 
 
 @pytest.mark.usefixtures("no_wait_for_the_disk")
 def test_slates_are_counted_and_said_in_a_ledger_and_in_an_export(tmp_path):
-    options = {"policy": DOMD, "clock": "events", "teaching": "caller", "floor": 0.3}
+    options = {"policy": DOMD, "clock": "events", "training": "inline", "exploration": 0.3}
     with Loop(tmp_path / "l.db", features=FEATURES, reward=Reward(0, 1), **options) as loop:
         for t in range(40):
             k = 2 if t % 4 == 0 else None

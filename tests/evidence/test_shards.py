@@ -14,7 +14,13 @@ from prices import ARMS, FEATURES
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
 REWARD = Reward(0, 1, wait=100, missing=0)
-KEYED = {"features": FEATURES, "reward": REWARD, "key": "user", "clock": "events", "floor": 0.3}
+KEYED = {
+    "features": FEATURES,
+    "reward": REWARD,
+    "key": "user",
+    "clock": "events",
+    "exploration": 0.3,
+}
 
 
 def play(loop, n=60, seed=0, start=0.0, users=9):
@@ -31,14 +37,14 @@ def play(loop, n=60, seed=0, start=0.0, users=9):
             loop.reward(made.id, float(rng.random() < 0.5), at=t + 5, position=k and 1)
         elif rng.random() < 0.2:
             loop.cancel(made.id, at=t + 5)
-    loop.advance(start + 10.0 * n + 150.0)
+    loop.close_windows(start + 10.0 * n + 150.0)
 
 
 def shop(path, **options):
     """A keyed loop whose features grew in the middle; new keys come at the end, too."""
-    with Loop(path, **KEYED, teaching="caller", **options) as loop:
+    with Loop(path, **KEYED, training="inline", **options) as loop:
         play(loop)
-        loop.grow(context={"mobile": Category(["yes", "no"])})
+        loop.add_features(context={"mobile": Category(["yes", "no"])})
         play(loop, 30, seed=1, start=900.0, users=15)
         return loop.digest
 
@@ -80,16 +86,16 @@ def test_shards_and_stretches_of_any_size_are_one_process(half_life, tmp_path, c
     for workers, stretch in ((1, 7), (2, 10_000), (5, 20)) if half_life is None else ((3, 30),):
         learner, here = cluster(tmp_path / "shop.db", workers, stretch)
         assert learner.digest == digest, (workers, stretch)
-        assert here.tasks.count("taught") == workers * here.tasks.count("populated")
+        assert here.tasks.count("trained") == workers * here.tasks.count("populated")
     one = Log.read(tmp_path / "shop.db").replay()
     assert one.digest == digest
     assert set(one.keys) == set(learner.bandits)
     assert all(np.array_equal(one.keys[k].theta, learner.bandits[k].theta) for k in one.keys)
-    learner.teach(next(iter_lessons(tmp_path / "shop.db")), np.zeros(one.bandit.theta.size))
-    assert learner.digest != digest  # it would notice one lesson too many
+    learner.train(next(iter_examples(tmp_path / "shop.db")), np.zeros(one.bandit.theta.size))
+    assert learner.digest != digest  # it would notice one example too many
 
 
-def iter_lessons(path):
+def iter_examples(path):
     with Where(str(path), "loop").opened() as (ledger, known):
         yield from spread.unfold(ledger, known, None)[1]
 
@@ -100,7 +106,7 @@ def test_another_policy_and_a_ledger_whose_beginning_is_gone(tmp_path, cluster):
     other = Log.read(tmp_path / "shop.db").replay(policy)
     learner, _ = cluster(tmp_path / "shop.db", 3, 20, policy=policy)
     assert learner.digest == other.digest
-    with Loop(tmp_path / "shop.db", teaching="caller") as loop:
+    with Loop(tmp_path / "shop.db", training="inline") as loop:
         loop.erase(key="ü 3")
         play(loop, 30, seed=2, start=3000.0)
         digest = loop.digest
@@ -137,7 +143,7 @@ def test_a_dask_cluster_gives_the_bits_of_one_process(tmp_path, dask, monkeypatc
 
 def test_postgresql_is_read_by_all_workers(postgres, dask, monkeypatch, capsys):
     url = postgres.url()
-    with Loop(url, **KEYED, teaching="caller") as loop:
+    with Loop(url, **KEYED, training="inline") as loop:
         play(loop, 40)
         log = Log.read(url)
         assert log.replay(scheduler=dask).digest == log.replay().digest == loop.digest
@@ -186,14 +192,14 @@ def log_file(folder):
     return folder / "log.parquet"
 
 
-def test_lessons_of_older_features_are_padded(tmp_path, cluster):
-    """Decided before the features grew, taught after."""
+def test_examples_of_older_features_are_padded(tmp_path, cluster):
+    """Decided before the features grew, trained after."""
     features = Features(context={"age": Number(0, 100)}, arm={"price": Number(0, 100)})
-    with Loop(tmp_path / "l.db", **(KEYED | {"features": features}), teaching="caller") as loop:
+    with Loop(tmp_path / "l.db", **(KEYED | {"features": features}), training="inline") as loop:
         ids = [loop.decide({"age": k}, ARMS, key=f"{k % 3}", at=float(k)).id for k in range(20)]
-        loop.grow(context={"mobile": Category(["yes", "no"])})
+        loop.add_features(context={"mobile": Category(["yes", "no"])})
         for id in ids:
             loop.reward(id, 1.0, at=30.0)
-        loop.advance(200.0)
+        loop.close_windows(200.0)
         digest = loop.digest
     assert cluster(tmp_path / "l.db", 2, 6)[0].digest == digest

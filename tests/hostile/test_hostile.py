@@ -140,7 +140,7 @@ def test_contexts_at_the_very_edge_are_taken_or_refused_by_every_door_alike(dim,
 
 
 def finite_for(bandit, rewards, rounds, seed=0, **steps):
-    """Teach hard: few directions, extreme rewards; all it knows stays finite."""
+    """Train hard: few directions, extreme rewards; all it knows stays finite."""
     rng, d = np.random.default_rng(seed), bandit.policy.problem.dim
     few, many = unit(rng, 2, d), unit(rng, rounds, d)
     X = np.where(rng.random((rounds, 1)) < 0.7, few[rng.integers(2, size=rounds)], many)
@@ -245,7 +245,7 @@ LINEAR = Problem(dim=3, family=Gaussian(), radius=1.0, horizon=100, path_length=
 
 @pytest.mark.parametrize("dim", [3, 40])
 @pytest.mark.parametrize("kind", [DOMD, AutoDOMD])
-def test_a_bandit_may_be_taught_with_a_view_of_its_own_memory(kind, dim):
+def test_a_bandit_may_be_trained_with_a_view_of_its_own_memory(kind, dim):
     rng = np.random.default_rng(dim)
     mine, twin = (Bandit(kind(problem=Problem(dim=dim, radius=1.0))) for _ in range(2))
     for x in unit(rng, 20, dim):
@@ -258,7 +258,7 @@ def test_a_bandit_may_be_taught_with_a_view_of_its_own_memory(kind, dim):
 
 
 @pytest.mark.parametrize("policy", [POLICY, AutoDOMD(problem=KNOWN), LinUCB.from_theory(LINEAR)])
-def test_a_fleet_may_be_taught_with_a_view_of_its_own_memory(policy):
+def test_a_fleet_may_be_trained_with_a_view_of_its_own_memory(policy):
     rng, mine, twin = np.random.default_rng(1), Fleet(policy), Fleet(policy)
     for x in unit(rng, 20, 3):
         for fleet in (mine, twin):
@@ -1015,7 +1015,7 @@ def test_a_child_forked_in_the_middle_of_an_update_works(stored, tmp_path, monke
     fleet.update(*batch)
     other.update(*batch)
 
-    def teach():
+    def train():
         while not stop.is_set():
             for busy in (fleet, other):
                 busy.update(*batch)
@@ -1033,7 +1033,7 @@ def test_a_child_forked_in_the_middle_of_an_update_works(stored, tmp_path, monke
         lone.update(arms[0], 1)
         return lone.choose(arms)
 
-    thread = threading.Thread(target=teach)
+    thread = threading.Thread(target=train)
     thread.start()
     try:
         for _ in range(20):
@@ -1102,7 +1102,7 @@ policy, stop = DOMD(problem=Problem(dim=3)), threading.Event()
 fleet, x = Fleet(policy), np.full((300, 3), 0.1)
 fleet.update(range(300), x, np.ones(300))
 
-def teach():
+def train():
     while not stop.is_set():
         fleet.update(range(300), x, np.ones(300))
 
@@ -1118,7 +1118,7 @@ def fork():
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
 
-threads = [threading.Thread(target=work, daemon=True) for work in (teach, make, fork, fork, fork)]
+threads = [threading.Thread(target=work, daemon=True) for work in (train, make, fork, fork, fork)]
 for thread in threads:
     thread.start()
 limit = time.monotonic() + 25.0
@@ -1133,7 +1133,7 @@ os._exit(0)
 
 
 @can_fork
-def test_threads_may_fork_at_the_same_time_while_others_teach_and_make_bandits():
+def test_threads_may_fork_at_the_same_time_while_others_train_and_make_bandits():
     done = python(FORKERS)
     assert done.stdout.split() == ["done", "True"], done.stdout + done.stderr
     assert done.stderr == ""
@@ -1181,7 +1181,7 @@ def test_threads_share_a_bandit_while_another_saves_it(policy, where, tmp_path):
     for _ in range(4):
         left.acquire()
 
-    def teach(name):
+    def train(name):
         for t, x in enumerate(X):
             bandit.update(x, t % 2)
             assert bandit.choose(X[:5]) in range(5)
@@ -1202,7 +1202,7 @@ def test_threads_share_a_bandit_while_another_saves_it(policy, where, tmp_path):
             if over:
                 return
 
-    at_once(*(lambda name=name: teach(name) for name in "abcd"), save)
+    at_once(*(lambda name=name: train(name) for name in "abcd"), save)
     assert bandit.rounds == first + 400
     rounds = [Bandit.load(path).rounds for path in saved]
     assert rounds == sorted(rounds)

@@ -21,7 +21,7 @@ from driftbandit import (
     Number,
     Reward,
 )
-from driftbandit.loop.state.reward_windows import Lesson
+from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import backfill, replay
 from driftbandit.loop.training.backfill import BusyError
@@ -85,12 +85,12 @@ def forget_beginnings(loop):
 
 
 def by_hand(loop, without=None, end=None):
-    """A DOMD over OTHER, taught one after the other what the log says was taught."""
+    """A DOMD over OTHER, trained one after the other what the log says was trained."""
     bandit, events = Bandit(DOMD(problem=OTHER.problem(CLICKS))), {}
     for event in loop._ledger.read():
         events[event.seq] = event
     for change in replay.unfold(loop._ledger, loop._desk.now, None)[1]:
-        if isinstance(change, Lesson) and change.key != without and change.event < (end or 10**9):
+        if isinstance(change, Example) and change.key != without and change.event < (end or 10**9):
             data = events[change.decision].read()
             vip = {"vip": data["context"].get("vip")}
             x = OTHER.encode(vip, [data["arms"][data["choice"]]])[0]
@@ -99,16 +99,16 @@ def by_hand(loop, without=None, end=None):
 
 
 KINDS = {
-    "DOMD": ({}, (OTHER,), {}, {}),
-    "AutoDOMD": ({}, (AutoDOMD,), {}, {}),
-    "in time": ({}, (OTHER, DOMD), {"half_life": "10min"}, {}),
-    "in time, by itself": ({}, (AutoDOMD,), {"half_life": "auto"}, {}),
-    "beside a timed one": ({"half_life": "1h"}, (OTHER,), {}, {}),
-    "for each key": ({"key": "user_id"}, (OTHER,), {}, {}),
-    "for each key in time": ({"key": "u", "half_life": "1h"}, (OTHER,), {}, {}),
-    "slates": ({}, (PLACES,), {}, {"k": 2, "default": ["z", "x"]}),
-    "at once": ({"reward": Reward(0, 1)}, (OTHER,), {}, {}),
-    "a column that is not always there": ({}, (STRICT,), {}, {}),
+    "DOMD": ({}, {"features": OTHER}, {}, {}),
+    "AutoDOMD": ({}, {"policy": AutoDOMD}, {}, {}),
+    "in time": ({}, {"features": OTHER, "policy": DOMD}, {"half_life": "10min"}, {}),
+    "in time, by itself": ({}, {"policy": AutoDOMD}, {"half_life": "auto"}, {}),
+    "beside a timed one": ({"half_life": "1h"}, {"features": OTHER}, {}, {}),
+    "for each key": ({"key": "user_id"}, {"features": OTHER}, {}, {}),
+    "for each key in time": ({"key": "u", "half_life": "1h"}, {"features": OTHER}, {}, {}),
+    "slates": ({}, {"features": PLACES}, {}, {"k": 2, "default": ["z", "x"]}),
+    "at once": ({"reward": Reward(0, 1)}, {"features": OTHER}, {}, {}),
+    "a column that is not always there": ({}, {"features": STRICT}, {}, {}),
 }
 
 
@@ -116,15 +116,15 @@ KINDS = {
 def test_it_is_what_it_would_be_from_the_beginning(tmp_path, kind):
     options, given, more, asked = KINDS[kind]
     with opened(tmp_path / "early.db", **options) as loop:
-        loop.shadow("new", *given, **more)
+        loop.shadow("new", **given, **more)
         play(loop, 0, 50, **asked)
         before = learnt(loop)
         play(loop, 50, 20, **asked)
         after = learnt(loop)
     loop = opened(tmp_path / "late.db", **options)
     play(loop, 0, 50, **asked)
-    loop.shadow("cold", *given, **more, history=False)
-    loop.shadow("new", *given, **more)
+    loop.shadow("cold", **given, **more, history=False)
+    loop.shadow("new", **given, **more)
     assert loop.candidates["new"].history
     assert learnt(loop) == before
     assert learnt(loop)[1] != learnt(loop, "cold")[1]
@@ -134,7 +134,7 @@ def test_it_is_what_it_would_be_from_the_beginning(tmp_path, kind):
     found = both(loop)
     check(loop)
     loop._ledger.close()  # as kill -9 does
-    with Loop(tmp_path / "late.db", teaching="caller") as loop:
+    with Loop(tmp_path / "late.db", training="inline") as loop:
         assert both(loop) == found
         forget_beginnings(loop)
         check(loop)
@@ -144,17 +144,17 @@ def life(path):
     """Candidates before and after a promotion, a trial, a restart, and growth."""
     with opened(path, guard=Guard()) as loop:
         play(loop, 0, 30)
-        loop.shadow("new", OTHER)
+        loop.shadow("new", features=OTHER)
         loop.trial("new", share=0.3)
         play(loop, 30, 20)
-        loop.promote("new", over="live", force=True)
+        loop.promote("new", expected_live="live", force=True)
         play(loop, 50, 20)
-        loop.shadow("again", FEATURES)
+        loop.shadow("again", features=FEATURES)
         assert np.array_equal(by_hand(loop).theta, loop._desk.learner.bandit.theta)
         loop.trial("again", share=0.4)
         play(loop, 70, 20)
-    with Loop(path, teaching="caller") as loop:
-        loop.grow(context={"age": Number(18, 90)})
+    with Loop(path, training="inline") as loop:
+        loop.add_features(context={"age": Number(18, 90)})
         play(loop, 90, 20)
         check(loop)
         return both(loop), loop.compare().to_dict()
@@ -163,25 +163,25 @@ def life(path):
 def test_promotions_restarts_and_postgres(tmp_path, postgres):
     found = life(tmp_path / "a.db")
     assert life(postgres.url()) == found
-    with Loop(tmp_path / "a.db", teaching="caller") as loop:
+    with Loop(tmp_path / "a.db", training="inline") as loop:
         forget_beginnings(loop)
         loop._ledger._base.do("DELETE FROM checkpoint")
-    with Loop(tmp_path / "a.db", teaching="caller") as loop:
+    with Loop(tmp_path / "a.db", training="inline") as loop:
         assert both(loop) == found[0]
 
 
 def test_keep_may_drop_what_a_candidate_has_learnt_from(tmp_path, monkeypatch):
     """The base moves from before its history to the middle of it, and beyond the candidate."""
     monkeypatch.setattr("driftbandit.loop.writing.writer.EVERY", 10)
-    with opened(tmp_path / "a.db", keep=300) as loop:
+    with opened(tmp_path / "a.db", retention=300) as loop:
         play(loop, 0, 60)
         first = loop._ledger.base
         assert first > 0
         start = loop._ledger.start
-        loop.shadow("new", OTHER)
+        loop.shadow("new", features=OTHER)
         born = one(loop).seq
         kept = sum(e.kind == "decide" for e in loop._ledger.read(start))
-        assert 20 < learnt(loop)[0]["lessons"] < kept < 60
+        assert 20 < learnt(loop)[0]["examples"] < kept < 60
         loop.trial("new", share=0.5)
         bases = {first}
         for k in range(60, 160):
@@ -197,18 +197,18 @@ def test_keep_may_drop_what_a_candidate_has_learnt_from(tmp_path, monkeypatch):
         play(loop, 200, 20)
         assert loop._ledger.base > max(bases)
         digest = both(loop)
-    with Loop(tmp_path / "a.db", teaching="caller") as loop:
+    with Loop(tmp_path / "a.db", training="inline") as loop:
         assert both(loop) == digest
 
 
 def test_what_a_candidate_began_with_is_kept_until_the_base_knows_it(tmp_path, monkeypatch):
     """A checkpoint that was under way when the candidate came does not have it: no base."""
     monkeypatch.setattr("driftbandit.loop.writing.writer.EVERY", 10)
-    with opened(tmp_path / "a.db", keep=300) as loop:
+    with opened(tmp_path / "a.db", retention=300) as loop:
         play(loop, 0, 50)
         mark = loop._desk.clerk.mark()
         text, state = replay.checkpoint(loop._desk.learner, loop._desk.panel, mark)
-        loop.shadow("new", OTHER)
+        loop.shadow("new", features=OTHER)
         loop.trial("new", share=0.5)
         late = loop._desk.submit(Ticket("checkpoint", data=text, state=state)).event.seq
         seen = {loop._ledger.base}
@@ -225,7 +225,7 @@ def test_what_a_candidate_began_with_is_kept_until_the_base_knows_it(tmp_path, m
 def test_who_is_erased_is_not_in_the_past_that_is_learnt(tmp_path):
     with opened(tmp_path / "a.db") as loop:
         play(loop, 0, 40)
-        loop.shadow("new", OTHER)
+        loop.shadow("new", features=OTHER)
         play(loop, 40, 20)
         with_all, without = by_hand(loop), by_hand(loop, without="p1")
         assert np.array_equal(one(loop).learner.bandit.theta, with_all.theta)
@@ -233,7 +233,7 @@ def test_who_is_erased_is_not_in_the_past_that_is_learnt(tmp_path):
         assert np.array_equal(one(loop).learner.bandit.theta, without.theta)
         assert not np.array_equal(without.theta, with_all.theta)
         assert loop._ledger._base.ask("SELECT count(*) FROM checkpoint", ())[0][0] == 1
-        loop.shadow("later", OTHER)  # all others are in the log, though replays start later
+        loop.shadow("later", features=OTHER)  # all others are in the log
         assert np.array_equal(one(loop, "later").learner.bandit.theta, without.theta)
         play(loop, 60, 20)
         check(loop)
@@ -242,27 +242,27 @@ def test_who_is_erased_is_not_in_the_past_that_is_learnt(tmp_path):
 
 
 class Slow:
-    """Stops a pupil before its first lessons until it may go on."""
+    """Stops a pupil before its first examples until it may go on."""
 
     def __init__(self, monkeypatch):
-        self.here, self.go, teach = threading.Event(), threading.Event(), backfill.Pupil._teach
+        self.here, self.go, train = threading.Event(), threading.Event(), backfill.Pupil._train
 
-        def slowly(pupil, lessons, events):
+        def slowly(pupil, examples, events):
             self.here.set()
             assert self.go.wait(20)
-            teach(pupil, lessons, events)
+            train(pupil, examples, events)
 
-        monkeypatch.setattr(backfill.Pupil, "_teach", slowly)
+        monkeypatch.setattr(backfill.Pupil, "_train", slowly)
 
 
-def test_decisions_and_teaching_go_on_meanwhile(tmp_path, monkeypatch):
-    live = {"teaching": "background", "clock": "wall", "reward": Reward(0, 1)}
+def test_decisions_and_training_go_on_meanwhile(tmp_path, monkeypatch):
+    live = {"training": "background", "clock": "wall", "reward": Reward(0, 1)}
 
     def on(loop, start, n):
         for k in range(start, start + n):
             loop.decide({"vip": k % 2}, ARMS, id=f"d{k}", key=f"p{k % 4}")
             loop.reward(f"d{k}", k % 3 == 0)
-        assert loop.settle(10)
+        assert loop.wait_until_trained(10)
 
     with opened(tmp_path / "a.db", **live) as loop:
         on(loop, 0, 40)
@@ -270,19 +270,19 @@ def test_decisions_and_teaching_go_on_meanwhile(tmp_path, monkeypatch):
 
         def declare():
             try:
-                loop.shadow("new", OTHER)
+                loop.shadow("new", features=OTHER)
             except Exception as error:
                 wrong.append(error)
 
         thread = threading.Thread(target=declare)
         thread.start()
         assert slow.here.wait(20)
-        before = loop._desk.learner.lessons
+        before = loop._desk.learner.examples
         on(loop, 40, 20)
-        assert loop._desk.learner.lessons == before + 20
+        assert loop._desk.learner.examples == before + 20
         with pytest.raises(BusyError, match="ask again"):
-            loop.shadow("other", AutoDOMD)
-        loop.shadow("cold", AutoDOMD, history=False)
+            loop.shadow("other", policy=AutoDOMD)
+        loop.shadow("cold", policy=AutoDOMD, history=False)
         without = by_hand(loop, without="p1")
         loop.erase(key="p1")  # it begins anew
         slow.go.set()
@@ -296,7 +296,7 @@ def test_decisions_and_teaching_go_on_meanwhile(tmp_path, monkeypatch):
 
 
 def test_killed_in_the_middle(tmp_path, monkeypatch, caplog):
-    """Before its event is stored there is no candidate; after that the next start teaches it."""
+    """Before its event is stored there is no candidate; after that the next start trains it."""
 
     def killed(*_):
         raise KeyboardInterrupt
@@ -304,32 +304,32 @@ def test_killed_in_the_middle(tmp_path, monkeypatch, caplog):
     loop = opened(tmp_path / "a.db")
     play(loop, 0, 30)
     with monkeypatch.context() as patch:
-        patch.setattr(backfill.Pupil, "_teach", killed)
+        patch.setattr(backfill.Pupil, "_train", killed)
         with pytest.raises(KeyboardInterrupt):
-            loop.shadow("new", OTHER)
+            loop.shadow("new", features=OTHER)
     assert "shadow" not in loop.counts
     caplog.set_level(logging.INFO, "driftbandit.loop")
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "keep", lambda *_: None)
-        loop.shadow("new", OTHER)
+        loop.shadow("new", features=OTHER)
     told = [r.getMessage() for r in caplog.records if "learn" in r.getMessage()]
-    lessons = learnt(loop)[0]["lessons"]
+    examples = learnt(loop)[0]["examples"]
     assert len(told) == 2
     assert "from event 1 on" in told[0]
-    assert f"has learnt {lessons} lessons in " in told[1]
+    assert f"has learnt {examples} examples in " in told[1]
     found = both(loop)
     loop._ledger.close()
-    with Loop(tmp_path / "a.db", teaching="caller") as loop:
+    with Loop(tmp_path / "a.db", training="inline") as loop:
         assert both(loop) == found
         assert loop._ledger.state(one(loop).seq)
         caplog.clear()
-    loop = Loop(tmp_path / "a.db", teaching="caller")
+    loop = Loop(tmp_path / "a.db", training="inline")
     assert not [r for r in caplog.records if "has learnt" in r.getMessage()]
     assert both(loop) == found
     loop._ledger._base.do("UPDATE checkpoint SET state = x'7b7d'")
     loop._ledger.close()
-    with Loop(tmp_path / "a.db", teaching="caller") as loop:
-        assert both(loop) == found  # damaged, and taught again
+    with Loop(tmp_path / "a.db", training="inline") as loop:
+        assert both(loop) == found  # damaged, and trained again
 
 
 def test_older_logs_say_nothing_and_mean_no_history(tmp_path):
@@ -338,13 +338,13 @@ def test_older_logs_say_nothing_and_mean_no_history(tmp_path):
         path = tmp_path / f"{knows}.db"
         loop = opened(path)
         play(loop, 0, 20)
-        loop.shadow("new", OTHER, history=knows)
+        loop.shadow("new", features=OTHER, history=knows)
         play(loop, 20, 20)
         found.append(both(loop))
         old = "UPDATE event SET data = json_remove(data, '$.history') WHERE kind = 'shadow'"
         loop._ledger._base.do(old)
         loop._ledger.close()
-        with Loop(path, teaching="caller") as loop:
+        with Loop(path, training="inline") as loop:
             assert both(loop) == found[0]
             assert not loop.candidates["new"].history
     assert found[0] != found[1]
@@ -352,7 +352,7 @@ def test_older_logs_say_nothing_and_mean_no_history(tmp_path):
 
 def test_others_who_decide_hear_of_it_and_may_take_over(postgres):
     url = postgres.url()
-    options = {"features": FEATURES, "reward": Reward(0, 1), "policy": DOMD, "floor": 0.3}
+    options = {"features": FEATURES, "reward": Reward(0, 1), "policy": DOMD, "exploration": 0.3}
 
     def on(*loops, start):
         for k in range(start, start + 20):
@@ -368,16 +368,16 @@ def test_others_who_decide_hear_of_it_and_may_take_over(postgres):
 
     with Loop(url, **options) as one_, Loop(url) as two:
         on(one_, two, start=0)
-        one_.shadow("new", OTHER)
+        one_.shadow("new", features=OTHER)
         until(lambda: "new" in two._desk.panel.candidates)
         on(one_, two, start=20)
-        assert one_.settle(10)
+        assert one_.wait_until_trained(10)
         until(lambda: both(one_) == both(two))
-        assert two._desk.panel.candidates["new"].learner.lessons == 40
+        assert two._desk.panel.candidates["new"].learner.examples == 40
         one_.close()
-        until(lambda: two.health().teaches)
-        two.shadow("newer", AutoDOMD)
+        until(lambda: two.health().trains)
+        two.shadow("newer", policy=AutoDOMD)
         on(two, start=40)
-        assert two.settle(10)
-        assert one(two, "newer").learner.lessons == one(two).learner.lessons == 60
+        assert two.wait_until_trained(10)
+        assert one(two, "newer").learner.examples == one(two).learner.examples == 60
         check(two)

@@ -27,7 +27,7 @@ from driftbandit import (
 from driftbandit.estimators.increments import Arms
 from driftbandit.loop.candidates.comparison import lead
 from driftbandit.loop.candidates.totals import Row, Tally
-from driftbandit.loop.state.reward_windows import Book, Lesson
+from driftbandit.loop.state.reward_windows import Book, Example
 from driftbandit.loop.storage.events import Event
 from driftbandit.loop.training import replay
 from topics import ARMS, CLICKS, TOPIC
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
 FEATURES = Features(context={"age": Number(18, 90)}, arm={"topic": TOPIC})
 WIDER = Features(context={"age": Number(18, 90), "vip": Flag()}, arm={"topic": TOPIC})
-RANDOM = {"rule": InverseGap(0.1, strength=0.0), "floor": None}  # all arms alike
+RANDOM = {"exploration": InverseGap(0.1, strength=0.0)}  # all arms alike
 COSTS = Guard(metrics={"cost": Reward(0, 1, goal="min", wait=50, missing=0)})
 opened = partial(topics.opened, features=FEATURES)
 
@@ -85,20 +85,20 @@ def life(path, **options):
     """Candidates of every kind, a trial, a promotion, one who retires; killed and reopened."""
     loop = opened(path, guard=COSTS, **options)
     play(loop, 0, 20, vip=False)
-    loop.shadow("wide", WIDER)
-    loop.shadow("bold", rule=Thompson(0.1, draws=20))
+    loop.shadow("wide", features=WIDER)
+    loop.shadow("bold", exploration=Thompson(0.1, draws=20))
     play(loop, 20, 20)
     loop.trial("wide", share=0.3)
     play(loop, 40, 20)
     loop.trial("bold", share=0.2)
     killed(loop)
-    with Loop(path, teaching="caller") as loop:
+    with Loop(path, training="inline") as loop:
         play(loop, 60, 20)
-    with Loop(path, teaching="caller") as loop:
+    with Loop(path, training="inline") as loop:
         loop.retire("bold")
         play(loop, 80, 20)
-        loop.promote("wide", over="live", force=True)
-        loop.shadow("old", FEATURES)
+        loop.promote("wide", expected_live="live", force=True)
+        loop.shadow("old", features=FEATURES)
         play(loop, 100, 20)
         loop.trial("old")
         play(loop, 120, 30)
@@ -123,14 +123,14 @@ def test_all_of_it_is_a_function_of_the_log(tmp_path, kind):
     if kind == "at once":
         options = KINDS[kind] | {"guard": False}
         with opened(tmp_path / "a.db", **options) as loop:
-            loop.shadow("wide", WIDER)
+            loop.shadow("wide", features=WIDER)
             loop.trial("wide", share=0.5)
             play(loop, 0, 40)
             assert loop.compare().lead("wide", "live").rows == 40
             check(loop)
         return
     found = life(tmp_path / "a.db", **KINDS[kind])
-    with Loop(tmp_path / "a.db", teaching="caller") as loop:
+    with Loop(tmp_path / "a.db", training="inline") as loop:
         assert both(loop) == found[0]
         loop.erase(key="p1", relearn=True)
         play(loop, 150, 20)
@@ -147,7 +147,7 @@ def test_a_checkpoint_in_the_middle_holds_candidates(tmp_path, monkeypatch):
     monkeypatch.setattr("driftbandit.loop.writing.writer.EVERY", 10_000)
     (other, _), _, again = life(tmp_path / "b.db")
     assert (digest, compared) == (other, again)
-    with Loop(tmp_path / "a.db", teaching="caller") as loop:
+    with Loop(tmp_path / "a.db", training="inline") as loop:
         assert len(loop._ledger.checkpoints()) > 5
         for event in decisions(loop)[::9]:
             audit = loop.audit(event.id)
@@ -156,30 +156,30 @@ def test_a_checkpoint_in_the_middle_holds_candidates(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("half_life", [None, "1h"])  # a view that has aged serves for a second
 def test_in_the_background_it_is_the_same(tmp_path, half_life):
-    live = {"teaching": "background", "clock": "wall", "reward": Reward(0, 1)}
+    live = {"training": "background", "clock": "wall", "reward": Reward(0, 1)}
     live |= {"half_life": half_life}
     with opened(tmp_path / "a.db", guard=Guard(), **live) as loop:
-        loop.shadow("wide", WIDER, AutoDOMD, half_life="auto")
+        loop.shadow("wide", features=WIDER, policy=AutoDOMD, half_life="auto")
         loop.trial("wide", share=0.3)
         for k in range(60):
             loop.decide({"age": 30, "vip": k % 2}, ARMS, id=f"d{k}", default="z")
             loop.reward(f"d{k}", k % 3 == 0)
             if k == 40:
                 loop.promote("wide", force=True)
-        loop.settle()
+        loop.wait_until_trained()
         assert loop.counts["promote"] == 1
         assert loop.features == WIDER
         check(loop)
 
 
 def by_hand(loop, upto, history=False):
-    """Live and candidate, taught one after the other what the log says was taught, up to a count
+    """Live and candidate, trained one after the other what the log says was trained, up to a count
     of changes that a decision names."""
     live, wide = (Bandit(DOMD(problem=each.problem(CLICKS))) for each in (FEATURES, WIDER))
     events, born = {e.seq: e for e in loop._ledger.read()}, False
     changes = list(replay.unfold(loop._ledger, loop._desk.now, None)[1])[:upto]
     for change in changes:
-        if not isinstance(change, Lesson):
+        if not isinstance(change, Example):
             born = True
             continue
         data = events[change.decision].read()
@@ -190,9 +190,9 @@ def by_hand(loop, upto, history=False):
     return live, wide
 
 
-def floored(bandit, X, floor=0.3):
-    p = np.full(len(X), floor / len(X))
-    p[bandit.choose(X)] += 1.0 - floor
+def floored(bandit, X, exploration=0.3):
+    p = np.full(len(X), exploration / len(X))
+    p[bandit.choose(X)] += 1.0 - exploration
     return p
 
 
@@ -200,7 +200,7 @@ def floored(bandit, X, floor=0.3):
 def test_what_is_logged_is_the_mixture(tmp_path, history):
     with opened(tmp_path / "a.db") as loop:
         play(loop, 0, 10, vip=False)
-        loop.shadow("wide", WIDER, history=history)
+        loop.shadow("wide", features=WIDER, history=history)
         loop.trial("wide", share=0.25)
         play(loop, 10, 30)
         seen = 0
@@ -216,9 +216,9 @@ def test_what_is_logged_is_the_mixture(tmp_path, history):
 
 
 def test_trial_draws_follow_the_mixture():
-    """Nothing is taught, so all decisions have the same probabilities."""
+    """Nothing is trained, so all decisions have the same probabilities."""
     with opened(":memory:", reward=Reward(0, 1, wait="1d")) as loop:
-        loop.shadow("even", rule=Floor(1.0))
+        loop.shadow("even", exploration=Floor(1.0))
         loop.trial("even", share=0.6)
         made = [loop.decide({"age": 30}, ARMS, id=f"{k}", at=1.0).arm for k in range(400)]
         p = np.array(decisions(loop)[0].read()["p"])
@@ -230,7 +230,7 @@ def test_trial_draws_follow_the_mixture():
 def test_a_twin_of_the_live_policy_is_neither_better_nor_worse(tmp_path):
     with opened(tmp_path / "a.db") as loop:
         play(loop, 0, 20, vip=False)
-        loop.shadow("twin", rule=Floor(0.3))
+        loop.shadow("twin", exploration=Floor(0.3))
         play(loop, 20, 30, vip=False)
         loop.trial("twin", share=0.5)
         play(loop, 50, 30, vip=False)
@@ -241,13 +241,13 @@ def test_a_twin_of_the_live_policy_is_neither_better_nor_worse(tmp_path):
 
 def test_a_promoted_candidate_decides_by_its_own_rule(tmp_path):
     with opened(tmp_path / "a.db") as loop:
-        loop.shadow("bold", rule=Thompson(0.1, draws=20))
+        loop.shadow("bold", exploration=Thompson(0.1, draws=20))
         loop.trial("bold", share=0.5)
         play(loop, 0, 10, vip=False)
         loop.promote("bold", force=True)
         assert loop.settings.rule == Thompson(0.1, draws=20)
         play(loop, 10, 10, vip=False)
-    with Loop(tmp_path / "a.db", teaching="caller") as loop:
+    with Loop(tmp_path / "a.db", training="inline") as loop:
         assert (loop.settings.rule, loop.settings.trials) == (Thompson(0.1, draws=20), {})
         play(loop, 20, 10, vip=False)
         check(loop)
@@ -255,18 +255,18 @@ def test_a_promoted_candidate_decides_by_its_own_rule(tmp_path):
 
 def test_promotion_needs_a_proof_and_says_what_is_missing(tmp_path):
     with opened(tmp_path / "a.db") as loop:
-        loop.shadow("wide", WIDER)
+        loop.shadow("wide", features=WIDER)
         with pytest.raises(ValueError, match="not compared"):
-            loop.promote("wide", over="live")
+            loop.promote("wide", expected_live="live")
         loop.trial("wide", share=0.4)
         play(loop, 0, 60)
         with pytest.raises(ValueError, match=r"after 5\d rows; about [\d,]+ more rows") as refused:
-            loop.promote("wide", over="live")
+            loop.promote("wide", expected_live="live")
         assert "\n" not in str(refused.value)
         assert loop.counts.get("promote", 0) == 0
         play(loop, 60, 400)
         assert loop.compare().lead("wide", "live").low > 0.0
-        loop.promote("wide", over="live")
+        loop.promote("wide", expected_live="live")
         event = next(e for e in loop._ledger.read() if e.kind == "promote").read()
         assert (event["name"], event["over"], event["forced"]) == ("wide", "live", False)
         assert loop.settings.trials == {}
@@ -278,7 +278,7 @@ def test_promotion_needs_a_proof_and_says_what_is_missing(tmp_path):
 def test_nobody_is_promoted_who_is_worse_in_a_guarded_metric(tmp_path):
     """Both choose among all arms, but the candidate has learnt to cost more."""
     with opened(tmp_path / "a.db", guard=COSTS, **RANDOM) as loop:
-        loop.shadow("sharp", rule=Floor(0.1))
+        loop.shadow("sharp", exploration=Floor(0.1))
         loop.trial("sharp", share=0.5)
         for k in range(500):
             made = loop.decide({"age": 30}, ARMS, id=f"d{k}", at=10.0 * k, default="z")
@@ -313,28 +313,28 @@ def test_the_guard_lets_the_default_take_over_until_somebody_promotes(tmp_path):
     event = next(e for e in loop._ledger.read() if e.kind == "demote").read()
     assert event["high"] < 0.0
     with pytest.raises(ValueError, match="'default' acts now"):
-        loop.promote("live", over="live")
+        loop.promote("live", expected_live="live")
     with pytest.raises(ValueError, match=r"worse|not compared|not shown"):
-        loop.promote("live", over="default")
+        loop.promote("live", expected_live="default")
     killed(loop)
-    with Loop(tmp_path / "a.db", teaching="caller", mode="live") as loop:
+    with Loop(tmp_path / "a.db", training="inline", mode="active") as loop:
         assert on(loop, 320, 20).role == "apprentice"  # no option undoes it
-        loop.promote("live", over="default", force=True)
+        loop.promote("live", expected_live="default", force=True)
         assert on(loop, 340, 5).role == "live"
         assert on(loop, 345, 260).role == "apprentice"
         assert loop.counts["demote"] == 2
         check(loop)
-        loop.set(guard=False)
+        loop.configure(guard=False)
         assert loop.settings.guard is None
 
 
 def test_an_apprentice_is_promoted_over_the_default(tmp_path):
-    with opened(tmp_path / "a.db", mode="apprentice", floor=0.6) as loop:
-        loop.shadow("wide", WIDER)
+    with opened(tmp_path / "a.db", mode="apprentice", exploration=0.6) as loop:
+        loop.shadow("wide", features=WIDER)
         play(loop, 0, 400)
         with pytest.raises(ValueError, match="'default' acts now"):
-            loop.promote("wide", over="live")
-        loop.promote("wide", over="default")
+            loop.promote("wide", expected_live="live")
+        loop.promote("wide", expected_live="default")
         assert loop.settings.mode == "live"
         play(loop, 400, 20)
         check(loop)
@@ -345,11 +345,11 @@ def test_columns_of_candidates_are_taken_and_others_refused(tmp_path):
     with opened(tmp_path / "a.db") as loop:
         with pytest.raises(ValueError, match="vip"):
             play(loop, 0, 1)
-        loop.shadow("wide", required)
+        loop.shadow("wide", features=required)
         loop.trial("wide", share=0.5)
         play(loop, 0, 10, vip=False)  # it cannot read them, and nothing else happens
         assert "trial" not in decisions(loop)[-1].read()
-        loop.advance(10_000.0)
+        loop.close_windows(10_000.0)
         assert loop.compare().unread == {"wide": 10}
         play(loop, 1000, 20)
         assert "trial" in decisions(loop)[-1].read()
@@ -361,13 +361,13 @@ def test_columns_of_candidates_are_taken_and_others_refused(tmp_path):
         assert "vip" in loop.decide({"age": 30, "vip": True}, ARMS, at=12_000.0).why.terms
         with pytest.raises(ValueError, match="vip"):
             loop.decide({"age": 30}, ARMS, at=12_000.0)
-        loop.advance(20_000.0)
+        loop.close_windows(20_000.0)
         check(loop)
 
 
-def test_decisions_from_before_a_promotion_teach_what_the_new_features_read(tmp_path):
+def test_decisions_from_before_a_promotion_train_what_the_new_features_read(tmp_path):
     with opened(tmp_path / "a.db", guard=Guard()) as loop:
-        loop.shadow("wide", WIDER)
+        loop.shadow("wide", features=WIDER)
         play(loop, 0, 30)
         loop.promote("wide", force=True)  # six decisions are open
         play(loop, 30, 30)
@@ -375,9 +375,9 @@ def test_decisions_from_before_a_promotion_teach_what_the_new_features_read(tmp_
         check(loop)
 
 
-def test_slates_teach_candidates_and_are_not_compared(tmp_path):
+def test_slates_train_candidates_and_are_not_compared(tmp_path):
     with opened(tmp_path / "a.db") as loop:
-        loop.shadow("wide", WIDER)
+        loop.shadow("wide", features=WIDER)
         loop.trial("wide", share=0.5)
         play(loop, 0, 20, k=2, default=["z", "x"])
         assert loop.compare().leads == ()
@@ -389,10 +389,10 @@ def test_slates_teach_candidates_and_are_not_compared(tmp_path):
 
 def test_the_live_policy_may_grow_beside_candidates(tmp_path):
     with opened(tmp_path / "a.db") as loop:
-        loop.shadow("other", AutoDOMD)
+        loop.shadow("other", policy=AutoDOMD)
         loop.trial("other", share=0.5)
         play(loop, 0, 15, vip=False)
-        loop.grow(context={"vip": Flag()})
+        loop.add_features(context={"vip": Flag()})
         play(loop, 15, 15)
         check(loop)
 
@@ -403,7 +403,7 @@ NAMES = ["type", "'; DROP TABLE event; --", "<script>alert(1)</script>", "Ünï 
 def test_hostile_names_are_names(tmp_path):
     with opened(tmp_path / "a.db") as loop:
         for name in NAMES:
-            loop.shadow(name, rule=Floor(0.5))
+            loop.shadow(name, exploration=Floor(0.5))
             loop.trial(name, share=0.1)
         play(loop, 0, 10, vip=False)
         found = loop.compare()
@@ -411,7 +411,7 @@ def test_hostile_names_are_names(tmp_path):
         assert json.loads(json.dumps(found.to_dict()))["trials"] == dict.fromkeys(NAMES, 0.1)
         assert NAMES[1] in repr(found)
         check(loop)
-    with Loop(tmp_path / "a.db", teaching="caller") as loop:
+    with Loop(tmp_path / "a.db", training="inline") as loop:
         assert set(loop.settings.trials) == set(NAMES)
         for name in NAMES:
             loop.retire(name)
@@ -420,22 +420,21 @@ def test_hostile_names_are_names(tmp_path):
 
 def test_mistakes_are_refused_with_a_remedy(tmp_path):
     with opened(tmp_path / "a.db") as loop:
-        loop.shadow("new", AutoDOMD)
+        loop.shadow("new", policy=AutoDOMD)
         before = loop.counts
         wrong = {
-            "is taken": lambda: loop.shadow("new", DOMD),
-            "'live' is taken": lambda: loop.shadow("live", DOMD),
-            "printable text": lambda: loop.shadow("a\nb", DOMD),
-            "printable": lambda: loop.shadow(7, DOMD),
-            "of its own: pass one": lambda: loop.shadow("b"),
-            "one policy": lambda: loop.shadow("b", DOMD, AutoDOMD),
-            "policy must be DOMD": lambda: loop.shadow("b", "DOMD"),
+            "is taken": lambda: loop.shadow("new", policy=DOMD),
+            "'live' is taken": lambda: loop.shadow("live", policy=DOMD),
+            "printable text": lambda: loop.shadow("a\nb", policy=DOMD),
+            "printable": lambda: loop.shadow(7, policy=DOMD),
+            "of its own": lambda: loop.shadow("b"),
+            "policy must be DOMD": lambda: loop.shadow("b", policy="DOMD"),
             "exploration='ucb'": lambda: loop.shadow(
-                "b", DOMD(problem=FEATURES.problem(CLICKS), exploration="thompson")
+                "b", policy=DOMD(problem=FEATURES.problem(CLICKS), exploration="thompson")
             ),
-            "rule must be": lambda: loop.shadow("b", rule="Floor"),
-            "pass that, too": lambda: loop.shadow("b", WIDER, half_life="1h"),
-            "history must be": lambda: loop.shadow("b", WIDER, history="yes"),
+            "exploration must be": lambda: loop.shadow("b", exploration="Floor"),
+            "pass that, too": lambda: loop.shadow("b", features=WIDER, half_life="1h"),
+            "history must be": lambda: loop.shadow("b", features=WIDER, history="yes"),
             "did you mean 'new'": lambda: loop.trial("newer"),
             "less than 1": lambda: loop.trial("new", share=1.0),
             "share must be": lambda: loop.trial("new", share=-0.1),
@@ -445,9 +444,9 @@ def test_mistakes_are_refused_with_a_remedy(tmp_path):
             "no candidate .'a'.": lambda: loop.retire(["a"]),
             "force must be": lambda: loop.promote("new", force="yes"),
             "'live' acts": lambda: loop.promote("live"),
-            "'live' acts now": lambda: loop.promote("new", over="default"),
-            "guard must be": lambda: loop.set(guard="yes"),
-            "same wait for both": lambda: loop.set(
+            "'live' acts now": lambda: loop.promote("new", expected_live="default"),
+            "guard must be": lambda: loop.configure(guard="yes"),
+            "same wait for both": lambda: loop.configure(
                 guard=Guard(metrics={"cost": Reward(0, 1, wait=7)})
             ),
             "needs its range": lambda: Guard(metrics={"cost": 1.0}),
@@ -465,18 +464,18 @@ def test_mistakes_are_refused_with_a_remedy(tmp_path):
                 mode="apprentice",
             ) as other,
         ):
-            other.set(guard=Guard())
+            other.configure(guard=Guard())
         loop.retire("new")
         with pytest.raises(ValueError, match="is taken"):
-            loop.shadow("new", DOMD)
+            loop.shadow("new", policy=DOMD)
         with pytest.raises(ValueError, match="none at all"):
             loop.trial("new")
-        loop.set(guard=Guard())
+        loop.configure(guard=Guard())
         with pytest.raises(ValueError, match="with a guard"):
             loop.decide({"age": 30}, ARMS, at=1.0)
 
 
-def test_a_lesson_takes_along_the_metrics_that_came_before_it():
+def test_a_example_takes_along_the_metrics_that_came_before_it():
     book = Book(wait=10.0, missing=0.0)
     said = [("decide", 0.0, "{}")]
     said += [("metric", 1.0, json.dumps({"name": n, "value": v})) for n, v in (("a", 1), ("b", 2))]
@@ -527,17 +526,17 @@ def test_the_gate_is_that_of_the_benchmark_and_does_not_depend_on_how_rows_are_c
 
 def test_a_loop_has_the_bounds_of_the_benchmark_on_the_rows_of_its_log(gate, tmp_path):
     with opened(tmp_path / "a.db") as loop:
-        loop.shadow("wide", WIDER)
+        loop.shadow("wide", features=WIDER)
         loop.trial("wide", share=0.4)
         play(loop, 0, 120)
-        loop.advance(10_000.0)
+        loop.close_windows(10_000.0)
         own = loop.compare().lead("wide", "live")
         parts = {"h": [], "new": [], "live": [], "q": [], "chosen": [], "R": []}
-        lessons = replay.unfold(loop._ledger, loop._desk.now, None)[1]
+        examples = replay.unfold(loop._ledger, loop._desk.now, None)[1]
         events = {e.seq: e for e in decisions(loop)}
-        for count, lesson in enumerate(lessons):
-            if isinstance(lesson, Lesson):
-                data = events[lesson.decision].read()
+        for count, example in enumerate(examples):
+            if isinstance(example, Example):
+                data = events[example.decision].read()
                 live, _ = by_hand(loop, count)
                 X = FEATURES.encode({"age": data["context"]["age"]}, data["arms"])
                 parts["q"] += live.policy.problem.family.mu(X @ live.theta).tolist()
@@ -545,7 +544,7 @@ def test_a_loop_has_the_bounds_of_the_benchmark_on_the_rows_of_its_log(gate, tmp
                 parts["new"] += data["trial"]["wide"][1]
                 parts["live"] += data["trial"]["live"][1]
                 parts["chosen"].append(data["choice"])
-                parts["R"].append(lesson.value)
+                parts["R"].append(example.value)
         n, found = len(parts["R"]), {name: np.array(part) for name, part in parts.items()}
         start = np.arange(0, 3 * n, 3)
         arms = Arms(start, start + found["chosen"], found["h"])

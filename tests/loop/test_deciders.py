@@ -7,16 +7,16 @@ import psycopg
 import pytest
 
 from driftbandit import DOMD, Category, Features, Flag, Loop, Number, Reward
-from driftbandit.loop.state.reward_windows import Lesson
+from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.storage.events import LedgerError
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import replay
 from driftbandit.loop.writing import writer
-from naive_book import lessons
+from naive_book import examples
 
 FEATURES = Features(context={"age": Number(18, 90)}, arm={"topic": Category(["x", "y"])})
 ARMS = {"a": {"topic": "x"}, "b": {"topic": "y"}}
-NEW = {"features": FEATURES, "policy": DOMD, "floor": 0.3}
+NEW = {"features": FEATURES, "policy": DOMD, "exploration": 0.3}
 SOON = Reward(0, 1, wait=0.05, missing=0)
 SLOW = Reward(0, 1, wait=3600, missing=0)
 AT_ONCE = Reward(0, 1)
@@ -37,12 +37,12 @@ def until(true, seconds=10.0):
 def in_step(*loops):
     """All have read the same log and know what the learner knows."""
     until(lambda: len({loop._desk.clerk.book.seq for loop in loops}) == 1)
-    until(lambda: all(loop.lag.lessons == 0 for loop in loops))
+    until(lambda: all(loop.lag.examples == 0 for loop in loops))
     until(lambda: len({loop.digest for loop in loops}) == 1)
 
 
-def teachers(*loops):
-    return [loop for loop in loops if loop.health().teaches]
+def trainers(*loops):
+    return [loop for loop in loops if loop.health().trains]
 
 
 def lose(url, loop):
@@ -58,13 +58,13 @@ def lose(url, loop):
 
 def check(url, wait, missing):
     """The learner follows from the log, however it was read; the log has no gap."""
-    with Loop(url, teaching="caller") as loop:
+    with Loop(url, training="inline") as loop:
         ledger, past = loop._ledger, loop._desk.now
         events = list(ledger.read())
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
         _, changes = replay.unfold(ledger, past, None)
-        taught = [(c.decision, c.position, c.value) for c in changes if isinstance(c, Lesson)]
-        assert taught == lessons(events, wait, missing)
+        trained = [(c.decision, c.position, c.value) for c in changes if isinstance(c, Example)]
+        assert trained == examples(events, wait, missing)
         assert replay.replay(ledger, past, None).learner.digest == loop.digest
         assert all(audit.logged == audit.computed for audit in loop.audits())
         return events
@@ -116,7 +116,7 @@ def test_many_threads_of_two_deciders_make_one_log(url, monkeypatch):
         assert all(len(each) == 1 for each in answers.values())
         until(lambda: not one._desk.clerk.book.open)
         in_step(*loops)
-        assert len(teachers(*loops)) == 1
+        assert len(trainers(*loops)) == 1
         assert one.counts == two.counts == three.counts
         assert one.counts["decide"] + one.counts.get("decide cancelled", 0) == 25 + 150
     events = check(url, 0.05, 0)
@@ -124,9 +124,9 @@ def test_many_threads_of_two_deciders_make_one_log(url, monkeypatch):
 
 
 @pytest.mark.parametrize("reward", [SOON, AT_ONCE])
-def test_another_teaches_when_one_is_lost(url, reward):
+def test_another_trains_when_one_is_lost(url, reward):
     one, two = Loop(url, reward=reward, **NEW), Loop(url)
-    assert (teachers(one, two)) == [one]
+    assert (trainers(one, two)) == [one]
     for n in range(30):
         loop = (one, two)[n % 2]
         loop.reward(loop.decide({"age": 20 + n}, ARMS).id, n % 2)
@@ -135,39 +135,39 @@ def test_another_teaches_when_one_is_lost(url, reward):
     for n in range(30):
         two.reward(two.decide({"age": 20 + n}, ARMS, id=f"n{n}").id, 1)
     assert time.monotonic() - begun < 5
-    until(lambda: two.health().teaches)
+    until(lambda: two.health().trains)
     with pytest.raises(LedgerError, match="open the loop again"):
         one.decide({"age": 30}, ARMS)
     one.close()
     with Loop(url) as again:
-        assert not again.health().teaches
+        assert not again.health().trains
         again.decide({"age": 20}, ARMS, id="n0")
-        assert two.settle(10)
+        assert two.wait_until_trained(10)
         in_step(two, again)
         two.close()
-        until(lambda: again.health().teaches)
+        until(lambda: again.health().trains)
         again.reward(again.decide({"age": 30}, ARMS, id="last").id, 1)
         until(lambda: not again._desk.clerk.book.open)
-        assert again.settle(10)
+        assert again.wait_until_trained(10)
     events = check(url, reward.wait, 0)
     assert sum(event.kind == "decide" for event in events) == 61
 
 
-def test_lessons_that_nobody_stored_are_taught_by_the_next(url, monkeypatch):
-    """The one who teaches dies before it leaves a snapshot of anything."""
+def test_examples_that_nobody_stored_are_trained_by_the_next(url, monkeypatch):
+    """The one who trains dies before it leaves a snapshot of anything."""
     monkeypatch.setattr("driftbandit.loop.training.snapshots.PAUSE", 3600.0)
     one, two = Loop(url, reward=AT_ONCE, **NEW), Loop(url)
-    one._desk.teacher._again = 1e18
+    one._desk.trainer._again = 1e18
     for n in range(20):
         one.reward(one.decide({"age": 20 + n}, ARMS).id, n % 2)
-    assert one.settle(10)
-    until(lambda: two.lag.lessons == 20)
+    assert one.wait_until_trained(10)
+    until(lambda: two.lag.examples == 20)
     assert two.digest != one.digest
-    assert not two.settle(0.0)
+    assert not two.wait_until_trained(0.0)
     lose(url, one)
-    assert two.settle(10)
+    assert two.wait_until_trained(10)
     assert two.digest == one.digest
-    assert two.lag.lessons == 0
+    assert two.lag.examples == 0
     for loop in (one, two):
         loop.close()
     check(url, 0.0, 0)
@@ -175,15 +175,15 @@ def test_lessons_that_nobody_stored_are_taught_by_the_next(url, monkeypatch):
 
 def test_settings_and_growth_travel(url):
     with Loop(url, reward=AT_ONCE, **NEW) as one, Loop(url) as two:
-        two.set(floor=0.5)
+        two.configure(exploration=0.5)
         until(lambda: one.settings == two.settings)
         made = one.decide({"age": 30}, ARMS)
         assert min(made.probabilities.values()) == 0.25
-        with pytest.raises(ValueError, match="taught by another"):
-            two.grow(context={"new": Flag()})
-        with pytest.raises(ValueError, match="taught by another"):
+        with pytest.raises(ValueError, match="trained by another"):
+            two.add_features(context={"new": Flag()})
+        with pytest.raises(ValueError, match="trained by another"):
             two.erase(key="x")
-        one.grow(context={"new": Flag()})
+        one.add_features(context={"new": Flag()})
         until(lambda: two.features == one.features)
         grown = two.decide({"age": 30, "new": True}, ARMS)
         assert one.audit(grown.id).agrees
@@ -213,12 +213,12 @@ def test_after_an_erasure_others_read_again(url, relearn):
 
 
 def test_who_wants_to_be_alone_is(url):
-    with Loop(url, reward=SLOW, teaching="caller", **NEW):
+    with Loop(url, reward=SLOW, training="inline", **NEW):
         with pytest.raises(LedgerError, match="open already"):
             Loop(url)
         Ledger(url, "loop", write=False).close()
     with Loop(url), pytest.raises(LedgerError, match="open already"):
-        Loop(url, teaching="caller")
+        Loop(url, training="inline")
 
 
 def test_two_may_declare_the_same_loop_at_once(url):
@@ -236,7 +236,7 @@ def test_two_may_declare_the_same_loop_at_once(url):
     for thread in threads:
         thread.join()
     assert not wrong
-    assert len(teachers(*found)) == 1
+    assert len(trainers(*found)) == 1
     for loop in found:
         loop.close()
     assert [event.kind for event in check(url, 3600, 0)] == ["declare", "set"]
@@ -259,7 +259,7 @@ def test_who_stops_in_its_turn_is_thrown_out(url, monkeypatch):
 
 
 def test_an_older_database_is_brought_up_to_date(url):
-    with Loop(url, reward=SLOW, teaching="caller", **NEW) as loop:
+    with Loop(url, reward=SLOW, training="inline", **NEW) as loop:
         loop.decide({"age": 30}, ARMS, id="d")
     with psycopg.connect(url, autocommit=True) as base:
         base.execute("DROP TABLE snapshot")
@@ -282,22 +282,22 @@ def test_candidates_travel(url):
             loop.reward(made.id, n % 2)
 
     with Loop(url, reward=AT_ONCE, **NEW) as one, Loop(url) as two:
-        with pytest.raises(ValueError, match="taught by another"):
-            two.shadow("wide", wider)
-        one.shadow("wide", wider)
+        with pytest.raises(ValueError, match="trained by another"):
+            two.shadow("wide", features=wider)
+        one.shadow("wide", features=wider)
         one.trial("wide", share=0.5)
         until(lambda: two.settings == one.settings and two._desk.panel.candidates)
         play(one, two)
         in_step(one, two)
         until(lambda: one._desk.panel.digest == two._desk.panel.digest)
-        one.promote("wide", over="live", force=True)
+        one.promote("wide", expected_live="live", force=True)
         until(lambda: two.settings == one.settings and two.features == wider)
         play(one, two)
         in_step(one, two)
         lose(url, one)
-        until(lambda: two.health().teaches)
+        until(lambda: two.health().trains)
         play(two)
-        assert two.settle(10)
+        assert two.wait_until_trained(10)
         with pytest.raises(LedgerError):
             play(one)
     check(url, AT_ONCE.wait, AT_ONCE.missing)

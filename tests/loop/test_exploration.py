@@ -27,10 +27,10 @@ from driftbandit.loop.exploration import (
     InverseGap,
     Rule,
     Thompson,
+    draw,
     means,
     pick,
     sequence,
-    uniform,
 )
 
 RULES = [Floor(0.1), Thompson(0.1, draws=4), InverseGap(0.1, strength=3.0)]
@@ -40,7 +40,7 @@ WORDS = (7, "decision 1", "AutoDOMD")
 quick = settings(max_examples=30, deadline=None, derandomize=True)
 
 
-def taught(policy=DOMD, rounds=12, dim=2, seed=0, **options):
+def trained(policy=DOMD, rounds=12, dim=2, seed=0, **options):
     bandit, rng = Bandit(policy(problem=Problem(dim=dim), **options)), np.random.default_rng(seed)
     for _ in range(rounds):
         x = rng.normal(size=dim)
@@ -57,17 +57,17 @@ def unit_rows(rng, *shape):
 
 
 def test_uniforms_are_uniform_and_depend_on_every_word():
-    u = np.array([uniform(7, f"{k}", "pick") for k in range(20_000)])
+    u = np.array([draw(7, f"{k}", "pick") for k in range(20_000)])
     assert stats.kstest(u, "uniform").pvalue > 1e-3
     assert abs(np.corrcoef(u[1:], u[:-1])[0, 1]) < 0.03
-    other = np.array([uniform(7, f"{k}", "holdout") for k in range(20_000)])
+    other = np.array([draw(7, f"{k}", "holdout") for k in range(20_000)])
     assert abs(np.corrcoef(u, other)[0, 1]) < 0.03
 
 
 def test_words_are_kept_apart_and_never_change():
     words = [(1, "a", "b"), ("1", "a", "b"), (1, "ab"), (1, "a", "b", ""), (1, 'a", "b')]
-    assert len({uniform(*each) for each in words}) == len(words)
-    assert uniform(7, "decision 1", "pick") == 0.7007367609365138  # in every version
+    assert len({draw(*each) for each in words}) == len(words)
+    assert draw(7, "decision 1", "pick") == 0.7007367609365138  # in every version
 
 
 # Picking
@@ -76,7 +76,7 @@ def test_words_are_kept_apart_and_never_change():
 @pytest.mark.parametrize("rule", RULES)
 def test_arms_come_with_their_probabilities(rule):
     """A chi-square test; where p differs between decisions, within equal p."""
-    bandit, found = taught(), defaultdict(Counter)
+    bandit, found = trained(), defaultdict(Counter)
     for k in range(DECISIONS):
         words = (7, f"{k}", "DOMD")
         p = rule.probabilities(bandit, ARMS, words)
@@ -112,18 +112,21 @@ def test_picking_at_the_edges(monkeypatch, u, arm):
 def test_probabilities_sum_to_one_exactly_and_keep_the_floor(rule):
     rng = np.random.default_rng(1)
     for n_arms in [1, 2, 3, 7, 50, 333]:
-        bandit, X = taught(AutoDOMD, rounds=int(rng.integers(40)), dim=3), unit_rows(rng, n_arms, 3)
+        bandit, X = (
+            trained(AutoDOMD, rounds=int(rng.integers(40)), dim=3),
+            unit_rows(rng, n_arms, 3),
+        )
         p = rule.probabilities(bandit, X, (1, f"{n_arms}", ""))
         assert math.fsum(p) == 1.0
         assert p.shape == (n_arms,)
-        assert p.min() >= rule.share / n_arms * (1.0 - 1e-12)
-        assert (p > 0.0).all() or rule.share == 0.0
+        assert p.min() >= rule.uniform / n_arms * (1.0 - 1e-12)
+        assert (p > 0.0).all() or rule.uniform == 0.0
 
 
 @quick
 @given(st.integers(1, 30), st.floats(0.0, 1.0), st.integers(0, 9))
 def test_the_floor_is_its_formula(n_arms, share, seed):
-    bandit, X = taught(seed=seed), unit_rows(np.random.default_rng(seed), n_arms, 2)
+    bandit, X = trained(seed=seed), unit_rows(np.random.default_rng(seed), n_arms, 2)
     best, exact = bandit.choose(X), Fraction(share)
     for arm, p in enumerate(Floor(share).probabilities(bandit, X, WORDS)):
         expected = (1 - exact) * (arm == best) + exact / n_arms
@@ -132,7 +135,7 @@ def test_the_floor_is_its_formula(n_arms, share, seed):
 
 def test_thompson_draws_from_the_normal_distribution_of_the_estimate():
     """The histograms of many decisions against winners of plain draws from N(theta, width^2 V)."""
-    bandit, rng, n = taught(AutoDOMD), np.random.default_rng(3), 400
+    bandit, rng, n = trained(AutoDOMD), np.random.default_rng(3), 400
     rule = Thompson(draws=50, width=1.5)
     p = np.mean([rule.probabilities(bandit, ARMS, (k,)) for k in range(n)], axis=0)
     V = 1.5**2 * np.linalg.inv(bandit.curvature)
@@ -142,13 +145,13 @@ def test_thompson_draws_from_the_normal_distribution_of_the_estimate():
 
 
 def test_thompson_without_width_plays_the_best_mean():
-    bandit = taught()
+    bandit = trained()
     p = Thompson(width=0.0).probabilities(bandit, ARMS, WORDS)
     assert p[np.argmax(ARMS @ bandit.theta)] == 1.0
 
 
 def test_inverse_gaps_are_the_formula_of_squarecb():
-    bandit = taught(AutoDOMD, rounds=99)
+    bandit = trained(AutoDOMD, rounds=99)
     mean = bandit.predict(ARMS).mean
     expected = 1.0 / (3 + 2.0 * math.sqrt(100.0) * (mean.max() - mean))
     expected[np.argmax(mean)] += 1.0 - expected.sum()
@@ -172,14 +175,14 @@ def test_inverse_gaps_have_no_unit():
 
 
 def test_means_are_those_of_predict():
-    bandit = taught(AutoDOMD)
+    bandit = trained(AutoDOMD)
     np.testing.assert_allclose(means(bandit, ARMS), bandit.predict(ARMS).mean, rtol=1e-14)
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_equal_arms_are_no_trouble(rule):
     """Ties go to the lowest index; with the floor the others still have their chance."""
-    p = rule.probabilities(taught(), np.tile(ARMS[0], (4, 1)), WORDS)
+    p = rule.probabilities(trained(), np.tile(ARMS[0], (4, 1)), WORDS)
     assert math.fsum(p) == 1.0
     assert p.argmax() == 0
     assert p.min() >= 0.1 / 4 * (1.0 - 1e-12)
@@ -190,7 +193,7 @@ def test_equal_arms_are_no_trouble(rule):
 
 @pytest.mark.parametrize("rule", [*RULES, Thompson(0.3, draws=9)])
 def test_a_retry_gives_the_same_answer_and_leaves_the_learner_alone(rule):
-    bandit, twin = taught(AutoDOMD), taught(AutoDOMD)
+    bandit, twin = trained(AutoDOMD), trained(AutoDOMD)
     first = rule.probabilities(bandit, ARMS, WORDS)
     for _ in range(3):
         assert np.array_equal(rule.probabilities(bandit, ARMS, WORDS), first)
@@ -201,7 +204,7 @@ def test_a_retry_gives_the_same_answer_and_leaves_the_learner_alone(rule):
 
 
 def test_decisions_with_other_words_are_other_draws():
-    bandit, rule = taught(), Thompson(draws=4)
+    bandit, rule = trained(), Thompson(draws=4)
     found = {tuple(rule.probabilities(bandit, ARMS, (7, f"{k}", "DOMD"))) for k in range(200)}
     assert len(found) > 5
 
@@ -221,7 +224,7 @@ def slate(rule, bandit, X, words):
 @pytest.mark.parametrize("rule", RULES)
 def test_a_slate_comes_with_its_probability(rule):
     """The chain rule: k arms in order as often as the product of conditional probabilities says."""
-    rng, bandit = np.random.default_rng(2), taught()
+    rng, bandit = np.random.default_rng(2), trained()
     X, found, expected = unit_rows(rng, 2, 3, 2), Counter(), Counter()
     for k in range(2000):
         arms, p = slate(rule, bandit, X, (7, f"{k}"))
@@ -240,7 +243,7 @@ def test_a_slate_comes_with_its_probability(rule):
 
 
 def test_a_slate_follows_the_floor_rule_among_arms_that_are_left():
-    bandit, rng = taught(), np.random.default_rng(4)
+    bandit, rng = trained(), np.random.default_rng(4)
     X = np.tile(unit_rows(rng, 6, 2), (4, 1, 1))
     for k in range(50):
         arms, p = slate(Floor(0.3), bandit, X, (k,))
@@ -260,7 +263,7 @@ def test_a_slate_follows_the_floor_rule_among_arms_that_are_left():
 @pytest.mark.parametrize("k", [0, 4])
 def test_slates_of_impossible_size_are_refused(k):
     with pytest.raises(ValueError, match="number of arms, 3"):
-        slate(Floor(0.1), taught(), np.zeros((k, 3, 2)), WORDS)
+        slate(Floor(0.1), trained(), np.zeros((k, 3, 2)), WORDS)
 
 
 # At the door
@@ -309,7 +312,7 @@ def test_policies_that_do_not_fit_a_rule_are_refused(rule, policy, message):
 def test_arms_that_are_no_contexts_are_refused(rule):
     for X in (np.array([[math.nan, 0.0]]), np.array([[3.0, 0.0]])):
         with pytest.raises(ValueError, match="context 0"):
-            rule.probabilities(taught(), X, WORDS)
+            rule.probabilities(trained(), X, WORDS)
 
 
 def test_a_rule_of_ones_own_gets_the_floor():
@@ -317,5 +320,5 @@ def test_a_rule_of_ones_own_gets_the_floor():
         def weights(self, bandit, X, words):
             return np.eye(len(X))[-1]
 
-    p = Last(0.3).probabilities(taught(Greedy), ARMS, WORDS)
+    p = Last(0.3).probabilities(trained(Greedy), ARMS, WORDS)
     np.testing.assert_allclose(p, [0.1, 0.1, 0.8], rtol=1e-15)

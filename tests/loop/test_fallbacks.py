@@ -18,7 +18,7 @@ FEATURES = Features(
 
 def opened(path=":memory:", **options):
     new = {"features": FEATURES, "reward": Reward(0, 1, wait=100, missing=0), "policy": DOMD}
-    new |= {"clock": "events", "teaching": "caller", "floor": 0.5}
+    new |= {"clock": "events", "training": "inline", "exploration": 0.5}
     return Loop(path, **(new | options))
 
 
@@ -26,19 +26,19 @@ def other(arm):
     return "b" if arm == "a" else "a"
 
 
-def test_a_recorded_decision_is_the_default_and_teaches():
+def test_a_recorded_decision_is_the_default_and_trains():
     with opened() as loop:
         for _ in range(2):  # the same id, the same answer
-            said = loop.record({"age": 30}, ARMS, id="x", default="b", key="ann", at=0.0)
+            said = loop.record_fallback({"age": 30}, ARMS, id="x", default="b", key="ann", at=0.0)
             assert said == "recorded"
         loop.reward("x", 1, at=5.0)
-        loop.advance(200.0)
+        loop.close_windows(200.0)
         (row,) = loop.log().to_dicts()
         assert loop.counts["decide"] == 1
         assert all(audit.agrees for audit in loop.audits())
     assert (row["arm"], row["role"], row["probability"]) == ("b", "fallback", 1.0)
     assert row["probabilities"] == [0.0, 1.0]
-    assert (row["status"], row["reward"]) == ("taught", 1.0)
+    assert (row["status"], row["reward"]) == ("trained", 1.0)
 
 
 def test_recorded_and_replayed_learners_are_equal(tmp_path):
@@ -47,21 +47,21 @@ def test_recorded_and_replayed_learners_are_equal(tmp_path):
             act = loop.record if k % 3 == 0 else loop.decide
             act({"age": 20 + k}, ARMS, id=f"d{k}", default="a", at=float(k))
             loop.reward(f"d{k}", k % 2, at=float(k))
-        loop.advance(1000.0)
+        loop.close_windows(1000.0)
         digest = loop.digest
         assert len({audit.id for audit in loop.audits() if audit.agrees}) == 40
-    with Loop(tmp_path / "shop.db", teaching="caller") as loop:
+    with Loop(tmp_path / "shop.db", training="inline") as loop:
         assert loop.digest == digest
 
 
 def test_values_leave_it_to_the_default():
     with opened() as loop:
         for k in range(60):
-            loop.record({"age": 30}, ARMS, id=f"r{k}", default="a", at=float(k))
+            loop.record_fallback({"age": 30}, ARMS, id=f"r{k}", default="a", at=float(k))
             loop.decide({"age": 30}, ARMS, id=f"d{k}", default="a", at=float(k))
             for id in (f"r{k}", f"d{k}"):
                 loop.reward(id, float(id[0] == "r"), at=float(k))
-        loop.advance(1000.0)
+        loop.close_windows(1000.0)
         found = loop.health().values
     assert (found["loop"].rows, found["loop"].mean, found["uniform"].mean) == (60, 0.0, 0.0)
     assert found["default"].rows == 120
@@ -74,7 +74,7 @@ def test_what_the_loop_chose_otherwise_was_never_seen():
         made = loop.decide({"age": 30}, ARMS, id="x", at=0.0)
         options = {"id": "x", "at": 0.0}
         with pytest.raises(ValueError, match="another decision"):
-            loop.record({"age": 31}, ARMS, default=made.arm, **options)
+            loop.record_fallback({"age": 31}, ARMS, default=made.arm, **options)
     for agree in (True, False):
         with opened() as loop:
             chosen = loop.decide({"age": 30}, ARMS, default="a", **options).arm
@@ -83,14 +83,14 @@ def test_what_the_loop_chose_otherwise_was_never_seen():
                 id += "x"
                 chosen = loop.decide({"age": 30}, ARMS, default="a", id=id, at=0.0).arm
             for _ in range(2):
-                said = loop.record({"age": 30}, ARMS, default="a", id=id, at=0.0)
+                said = loop.record_fallback({"age": 30}, ARMS, default="a", id=id, at=0.0)
                 assert said == ("recorded" if agree else "cancelled")
             assert loop.reward(id, 1, at=1.0) == ("counted" if agree else "late")
 
 
 def test_slates_can_be_recorded():
     with opened() as loop:
-        said = loop.record({"age": 30}, ARMS, k=2, id="s", default=["b", "a"], at=0.0)
+        said = loop.record_fallback({"age": 30}, ARMS, k=2, id="s", default=["b", "a"], at=0.0)
         rows = loop.log().to_dicts()
     assert said == "recorded"
     assert [(row["arm"], row["probability"]) for row in rows] == [("b", 1.0), ("a", 1.0)]
@@ -99,14 +99,14 @@ def test_slates_can_be_recorded():
 def test_refusals():
     with opened() as loop:
         with pytest.raises(ValueError, match="pass both"):
-            loop.record({"age": 30}, ARMS, id="x", default=None)
+            loop.record_fallback({"age": 30}, ARMS, id="x", default=None)
         with pytest.raises(ValueError, match="one of the arms"):
-            loop.record({"age": 30}, ARMS, id="x", default="c", at=0.0)
-        (wrong,) = loop.together([("record", {"context": {"age": 30}, "arms": ARMS})])
+            loop.record_fallback({"age": 30}, ARMS, id="x", default="c", at=0.0)
+        (wrong,) = loop.submit_many([("record", {"context": {"age": 30}, "arms": ARMS})])
         assert "pass both" in str(wrong)
-        loop.advance(at=500.0)
+        loop.close_windows(at=500.0)
         with pytest.raises(ValueError, match="too long ago"):
-            loop.record({"age": 30}, ARMS, id="x", default="a", at=0.0)
+            loop.record_fallback({"age": 30}, ARMS, id="x", default="a", at=0.0)
 
 
 def test_over_http_each_is_recorded_or_refused(tmp_path):

@@ -23,7 +23,7 @@ TRUTH = {"a": 0.2, "b": 0.5, "c": 0.7}
 
 def opened(**options):
     new = {"features": FEATURES, "reward": CLICKS, "policy": DOMD, "clock": "events"}
-    return Loop(":memory:", **(new | {"teaching": "caller", "floor": 0.3} | options))
+    return Loop(":memory:", **(new | {"training": "inline", "exploration": 0.3} | options))
 
 
 def play(loop, n, truth=TRUTH, seed=0, start=0.0, k=None, **options):
@@ -36,7 +36,7 @@ def play(loop, n, truth=TRUTH, seed=0, start=0.0, k=None, **options):
         for position, arm in enumerate(made.arms if k else [made.arm]):
             value = float(rng.random() < truth[arm])
             loop.reward(made.id, value, position=position if k else None, at=t)
-    loop.advance(start + n + 1000.0)
+    loop.close_windows(start + n + 1000.0)
 
 
 def inside(found, truth):
@@ -77,7 +77,7 @@ def test_intervals_cover_the_truth():
 
 def test_a_slate_counts_with_what_was_before():
     """Under uniform choices every position earns the same here."""
-    with opened(floor=0.6) as loop:
+    with opened(exploration=0.6) as loop:
         play(loop, 400, k=2, default=["b", "a"])
         found = loop.health()
         log = loop.log()
@@ -90,14 +90,14 @@ def test_a_slate_counts_with_what_was_before():
 
 
 def test_what_the_log_cannot_tell_is_unknown():
-    with opened(floor=0.0) as loop:
+    with opened(exploration=0.0) as loop:
         play(loop, 50, default="b")
         found = loop.health()
         assert found.values["uniform"] is None
         assert found.values["default"] is None
         assert found.values["loop"].rows == 50
         assert any("never" in each or "ever" in each for each in found.concerns)
-    with opened(holdout=0.5, floor=0.3) as loop:
+    with opened(holdout=0.5, exploration=0.3) as loop:
         play(loop, 300, default="b")
         found = loop.health()  # who is held out says nothing of uniform choices, but of the default
         log = loop.log()
@@ -114,7 +114,7 @@ def test_shares():
             loop.reward(each.id, 1, at=9.0)
         loop.reward(made[4].id, 7, at=9.0)  # out of range
         loop.cancel(made[5].id, at=9.0)
-        loop.advance(109.0)
+        loop.close_windows(109.0)
         loop.reward(made[6].id, 1, at=110.0)  # too late
         for k, each in enumerate(made):
             loop.metric(each.id, "revenue", k)
@@ -125,7 +125,7 @@ def test_shares():
     assert found.cancelled == pytest.approx(1 / 10)
     assert found.clipped == found.late == pytest.approx(1 / 6)
     assert len(found.concerns) >= 2
-    assert found.lag.lessons == 0
+    assert found.lag.examples == 0
     for arm, mean in found.metrics["revenue"].items():
         values = [k for k in range(10) if lines[str(k)] == arm]
         assert mean is None if len(values) < 2 else mean.mean == pytest.approx(np.mean(values))
@@ -159,7 +159,7 @@ def test_calibration_shows_what_was_not_expected():
 def test_the_curve_is_the_values_window_by_window(n):
     with opened() as loop:
         play(loop, n, default="b", start=7.0)
-        loop.decide({"age": 5.0}, ARMS, id="open", at=3000.0)  # nothing is taught in its window
+        loop.decide({"age": 5.0}, ARMS, id="open", at=3000.0)  # nothing is trained in its window
         curve, log = loop.health().curve, loop.log()
         log = log.filter(log["id"] != "open")
     width = curve[0].end - curve[0].start
@@ -181,17 +181,17 @@ def test_the_curve_is_the_values_window_by_window(n):
 
 
 def test_concerns_are_not_logged_every_second(caplog):
-    with opened(floor=0.0) as loop:
+    with opened(exploration=0.0) as loop:
         play(loop, 5)
         for _ in range(3):
-            assert loop.health().concerns == ["no arm is ever explored: pass floor=0.02"]
+            assert loop.health().concerns == ["no arm is ever explored: pass exploration=0.02"]
     assert caplog.text.count("no arm is ever explored") == 1
 
 
 @pytest.mark.parametrize("policy", [DOMD, AutoDOMD])
 def test_what_changed_is_named(policy, caplog):
     """Arm c is liked less from a date on; nothing else changes."""
-    with opened(policy=policy, floor=1.0) as loop:
+    with opened(policy=policy, exploration=1.0) as loop:
         play(loop, 600)
         then = 1650.0
         assert loop.health(since=then).changed == ()
@@ -257,7 +257,7 @@ def test_it_can_be_sent_and_read():
 def test_events_are_logged_and_nothing_is_printed(caplog, capsys):
     caplog.set_level(logging.INFO, "driftbandit.loop")
     with opened() as loop:
-        loop.set(floor=0.1)
+        loop.configure(exploration=0.1)
         loop.erase(key="nobody")
     words = " ".join(record.getMessage() for record in caplog.records)
     for what in ("is open", "decides by", "erased 0", "is closed"):
@@ -291,9 +291,10 @@ def line(rng, held):
     plays = held or rng.random() < 0.01
     p = [1.0, 0.0] if held else [0.01, 0.99]
     return {
-        "role": "holdout" if held else "live", "names": ["a", "b"], "default": "a",
+        "role": "holdout" if held else "active", "names": ["a", "b"], "default": "a",
         "arm": "a" if plays else "b", "probability": p[0] if plays else p[1], "probabilities": p,
-        "position": None, "status": "taught", "reward": float(rng.random() < (0.3, 0.6)[not plays]),
+        "position": None, "status": "trained",
+        "reward": float(rng.random() < (0.3, 0.6)[not plays]),
     }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from driftbandit import DOMD, AutoDOMD, Bandit, Category, Features, Flag, Loop, Number, Reward
 from driftbandit.loop.learning.keyed import TRUST, born
-from driftbandit.loop.state.reward_windows import Lesson
+from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.storage.events import LedgerError
 from driftbandit.loop.training import replay
 
@@ -23,7 +23,7 @@ ARMS = {name: {"name": name} for name in "ab"}
 
 def opened(folder, **options):
     new = {"features": FEATURES, "reward": CLICKS, "key": "user_id", "clock": "events"}
-    return Loop(folder / "a.db", **(new | {"teaching": "caller", "floor": 0.2} | options))
+    return Loop(folder / "a.db", **(new | {"training": "inline", "exploration": 0.2} | options))
 
 
 def play(loop, n=120, users=5, seed=0, start=0.0):
@@ -37,7 +37,7 @@ def play(loop, n=120, users=5, seed=0, start=0.0):
         likes = made.arm == ("a" if user % 2 == 0 else "b")
         earned.append(likes)
         loop.reward(made.id, float(rng.random() < (0.9 if likes else 0.1)), at=t)
-    loop.advance(start + 5.0 * n + 1000.0)
+    loop.close_windows(start + 5.0 * n + 1000.0)
     return np.array(earned)
 
 
@@ -52,13 +52,13 @@ def begun(policy, population):
 
 
 def by_hand(loop):
-    """Population and learners, taught lesson by lesson from the log."""
+    """Population and learners, trained example by example from the log."""
     policy = DOMD(problem=FEATURES.problem(CLICKS))
     population, own = Bandit(policy), {}
     lines = {line["seq"]: line for line in loop.log().iter_rows(named=True)}
-    for lesson in replay.unfold(loop._ledger, loop._desk.now, None)[1]:
-        assert isinstance(lesson, Lesson)
-        line = lines[lesson.decision]
+    for example in replay.unfold(loop._ledger, loop._desk.now, None)[1]:
+        assert isinstance(example, Example)
+        line = lines[example.decision]
         if line["key"] not in own:
             row = np.array(policy.rows(population._memory)[0])
             own[line["key"]] = Bandit.from_row(policy, born(policy, row))
@@ -91,14 +91,14 @@ def test_each_key_has_its_learner(tmp_path):
             assert bandit.rounds < population.rounds
         check(loop)
         digest = loop.digest
-    with Loop(tmp_path / "a.db", teaching="caller") as loop:
+    with Loop(tmp_path / "a.db", training="inline") as loop:
         assert loop.digest == digest
         play(loop, 40, seed=1, start=5000.0)
         check(loop)
 
 
 def test_who_is_new_decides_like_the_population(tmp_path):
-    with opened(tmp_path, floor=0.0) as loop:
+    with opened(tmp_path, exploration=0.0) as loop:
         play(loop, users=2)
         learner = loop._desk.learner
         known, new = (learner.view(1e4, key).bandit for key in ("u0", "nobody"))
@@ -126,13 +126,13 @@ def test_it_pays_where_people_differ(tmp_path):
 def test_in_time_and_while_growing(tmp_path, half_life):
     with opened(tmp_path, half_life=half_life) as loop:
         play(loop, 60)
-        loop.grow(context={"vip": Flag()})
+        loop.add_features(context={"vip": Flag()})
         play(loop, 30, seed=1, start=2000.0)
         check(loop)
         digest = loop.digest
         learner = loop._desk.learner
         assert {own.row.size for own in learner._own.values()} == {learner.row.size}
-    with Loop(tmp_path / "a.db", teaching="caller") as loop:
+    with Loop(tmp_path / "a.db", training="inline") as loop:
         assert loop.digest == digest
         check(loop)
 
@@ -146,17 +146,17 @@ def test_who_is_erased_has_no_learner(tmp_path, relearn):
         play(loop, 30, seed=1, start=5000.0)
         check(loop)
         digest = loop.digest
-    with Loop(tmp_path / "a.db", teaching="caller") as loop:
+    with Loop(tmp_path / "a.db", training="inline") as loop:
         assert loop.digest == digest
 
 
 def test_in_the_background_and_as_slates(tmp_path):
-    with opened(tmp_path, teaching="background") as loop:
+    with opened(tmp_path, training="background") as loop:
         play(loop, 60)
         slate = loop.decide({"age": 3.0}, ARMS, k=2, key="u1", at=3000.0)
         loop.reward(slate.id, 1, position=1)
-        loop.advance(4000.0)
-        assert loop.settle(10.0)
+        loop.close_windows(4000.0)
+        assert loop.wait_until_trained(10.0)
         check(loop)
         assert loop.health().decisions == 61
 

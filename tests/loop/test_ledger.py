@@ -8,10 +8,10 @@ import textwrap
 
 import pytest
 
-from driftbandit.loop.state.reward_windows import Book, Lesson
+from driftbandit.loop.state.reward_windows import Book, Example
 from driftbandit.loop.storage.events import Event, LedgerError, plain, write
 from driftbandit.loop.storage.ledger import Ledger
-from naive_book import lessons
+from naive_book import examples
 
 
 def event(seq, kind="decide", at=0.0, id=None, data="{}", key=None):
@@ -252,17 +252,17 @@ def test_the_last_word_inside_the_window_counts():
     assert said(book, "reward", 1.0, "a", value=1.0).word == "counted"
     assert said(book, "reward", 99.0, "a", value=0.5).word == "corrected"  # only seq orders
     assert said(book, "advance", 9.9).changes == []
-    assert said(book, "advance", 10.0).changes == [Lesson(5, 1, 0.0, 0.5)]
+    assert said(book, "advance", 10.0).changes == [Example(5, 1, 0.0, 0.5)]
     assert said(book, "reward", 3.0, "a", value=1.0, of=1).word == "late"
     assert said(book, "cancel", 3.0, "a", of=1).word == "late"
 
 
-def test_lessons_come_in_order_of_time():
+def test_examples_come_in_order_of_time():
     book = Book(10.0, 0.0)
     for at, id in ((3.0, "a"), (1.0, "b"), (2.0, "c"), (1.0, "d")):
         said(book, "decide", at, id)
     said(book, "cancel", 0.0, "c")
-    assert [lesson.decision for lesson in said(book, "advance", 99.0).changes] == [2, 4, 1]
+    assert [example.decision for example in said(book, "advance", 99.0).changes] == [2, 4, 1]
     assert book.counts["missing"] == 3
 
 
@@ -275,7 +275,7 @@ def test_without_a_wait_the_first_reward_closes():
     assert said(book, "reward", 0.0, "b", value=0.0, of=2).word == "late"
     assert said(book, "reward", 0.0, "nobody", value=0.0).word == "unknown"
     assert [c.decision for c in said(book, "reward", 0.0, "a", value=1.0).changes] == [1]
-    kept = Book(0.0, 0.0, keep=100.0)
+    kept = Book(0.0, 0.0, retention=100.0)
     said(kept, "decide", 5.0, "a")
     assert said(kept, "advance", 105.0).changes == []
     assert said(kept, "reward", 0.0, "a", value=1.0, of=1).word == "late"
@@ -294,7 +294,7 @@ def test_a_reward_may_come_before_its_decision():
     said(book, "decide", 12.0, "c")
     changes = said(book, "advance", 99.0).changes
     assert [(c.decision, c.value) for c in changes] == [(4, 1.0)]  # c's reward had gone
-    assert lessons([], 10.0, None) == []
+    assert examples([], 10.0, None) == []
 
 
 def test_what_is_open_follows_from_where_the_book_says():

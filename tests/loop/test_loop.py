@@ -26,7 +26,7 @@ from driftbandit import (
     Vector,
 )
 from driftbandit.loop.exploration import Floor, InverseGap, Thompson
-from driftbandit.loop.state.reward_windows import Lesson
+from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.storage.events import LedgerError
 from driftbandit.loop.training import replay
 from driftbandit.loop.writing import pending, writer
@@ -43,14 +43,14 @@ CLICKS = Reward(0, 1, wait=100, missing=0)
 
 
 def opened(folder, **options):
-    """A loop whose time is that of its events, taught by its caller."""
+    """A loop whose time is that of its events, trained by its caller."""
     new = {"features": FEATURES, "reward": CLICKS, "policy": DOMD, "clock": "events"}
-    given = new | {"teaching": "caller", "floor": 0.3} | options
+    given = new | {"training": "inline", "exploration": 0.3} | options
     return Loop(folder / "shop.db", **given)
 
 
 def again(folder, **options):
-    return Loop(folder / "shop.db", **({"teaching": "caller"} | options))
+    return Loop(folder / "shop.db", **({"training": "inline"} | options))
 
 
 def play(loop, n=60, seed=0, start=0.0, **options):
@@ -87,20 +87,20 @@ def check(loop):
     return audits
 
 
-def taught(loop):
-    """Rows and rewards that the log's frame says were taught, in the order of events."""
+def trained(loop):
+    """Rows and rewards that the log's frame says were trained, in the order of events."""
     _, changes = replay.unfold(loop._ledger, loop._desk.now, None)
-    order = [change.decision for change in changes if isinstance(change, Lesson)]
+    order = [change.decision for change in changes if isinstance(change, Example)]
     rows = {row["seq"]: row for row in loop.log().iter_rows(named=True)}
-    for seq in (seq for seq in order if rows[seq]["status"] == "taught"):
+    for seq in (seq for seq in order if rows[seq]["status"] == "trained"):
         x = FEATURES.encode(json.loads(rows[seq]["context"]), [ARMS[rows[seq]["arm"]]])[0]
         yield x, CLICKS.inside(rows[seq]["reward"])[0]
 
 
 def by_hand(loop):
-    """A bandit that is taught the same, one after the other."""
+    """A bandit that is trained the same, one after the other."""
     bandit = Bandit(DOMD(problem=FEATURES.problem(CLICKS)))
-    for x, r in taught(loop):
+    for x, r in trained(loop):
         bandit.update(x, r)
     return bandit
 
@@ -131,7 +131,7 @@ def test_learner_is_a_function_of_the_log(tmp_path):
     ],
 )
 def test_every_rule_and_memory(tmp_path, policy, rule, half_life):
-    options = {"policy": policy, "rule": rule, "half_life": half_life, "floor": None}
+    options = {"policy": policy, "exploration": rule, "half_life": half_life}
     with opened(tmp_path, **options) as loop:
         play(loop, 40)
         check(loop)
@@ -153,7 +153,7 @@ def test_no_wait(tmp_path):
         assert loop._desk.learner.bandit.rounds == rounds + 1
         assert loop.reward(second.id, 0) == "late"
         assert loop.reward("nobody", 0) == "unknown"
-        loop.advance(1e6)
+        loop.close_windows(1e6)
         assert loop.reward(first.id, True) == "counted"
 
 
@@ -164,9 +164,9 @@ def test_rewards_that_are_late_held_or_wrong(tmp_path):
         assert loop.reward(decision.id, 0.5) == "corrected"
         assert loop.reward(decision.id, math.inf) == "corrected"
         assert loop.reward(decision.id, 7) == "corrected"  # clipped
-        loop.advance(101.0)
+        loop.close_windows(101.0)
         row = loop.log().row(0, named=True)
-        assert (row["status"], row["reward"], row["late"]) == ("taught", 7.0, 0)
+        assert (row["status"], row["reward"], row["late"]) == ("trained", 7.0, 0)
         assert loop.reward(decision.id, 0) == "late"
         assert loop.cancel(decision.id) == "late"
         assert loop.log().row(0, named=True)["late"] == 1
@@ -211,13 +211,13 @@ def test_names_of_arms(tmp_path):
 
 
 def test_default_modes_and_holdout(tmp_path, caplog):
-    with opened(tmp_path, floor=0.3, mode="apprentice") as loop:
+    with opened(tmp_path, exploration=0.3, mode="apprentice") as loop:
         made = [loop.decide({}, ARMS, default="b", at=float(k)) for k in range(40)]
         assert {d.role for d in made} == {"apprentice"}
         assert all(d.probabilities["b"] == pytest.approx(0.8) for d in made)
         assert 20 < sum(d.arm == "b" for d in made) < 40
         assert not caplog.records
-        loop.set(floor=0.0)
+        loop.configure(exploration=0.0)
         assert "explores nothing" in caplog.text
         made = loop.decide({}, ARMS, default="b", at=40.0)
         assert (made.arm, made.probability) == ("b", 1.0)
@@ -231,8 +231,8 @@ def test_default_modes_and_holdout(tmp_path, caplog):
             None,
         )
         loop.reward(empty.id, 1)
-        loop.advance(1000.0)
-        loop.set(mode="live", holdout=0.25, floor=0.0)
+        loop.close_windows(1000.0)
+        loop.configure(mode="active", holdout=0.25, exploration=0.0)
         share = [
             loop.decide({}, ARMS, key=f"user {k % 100}", default="c", at=1000.0).role
             for k in range(200)
@@ -264,17 +264,17 @@ def test_why_adds_up(tmp_path):
 def test_growth_takes_open_decisions_along(tmp_path):
     with opened(tmp_path, policy=AutoDOMD) as loop:
         made = play(loop)
-        loop.grow(context={"vip": Flag()})
+        loop.add_features(context={"vip": Flag()})
         assert "vip" in loop.features.context
         assert loop.reward(made[-1].id, 1) == "counted"
         loop.decide({"vip": True}, ARMS, at=600.0)
-        loop.grow(arm={"new": Flag()})
+        loop.add_features(arm={"new": Flag()})
         loop.decide({"vip": True}, {"z": {"new": True}, **ARMS}, at=650.0)
-        loop.advance(2000.0)
+        loop.close_windows(2000.0)
         check(loop)
         digest = loop.digest
         with pytest.raises(ValueError, match="declared already"):
-            loop.grow(context={"vip": Flag()})
+            loop.add_features(context={"vip": Flag()})
     with again(tmp_path) as loop:
         assert loop.digest == digest
         assert {"vip", "new"} <= set(loop.features.columns)
@@ -286,9 +286,9 @@ def test_growth_is_a_learner_whose_new_columns_were_zero(tmp_path):
     with opened(tmp_path, reward=Reward(0, 1)) as loop:
         play(loop)
         policy = loop._desk.learner.version.policy
-        loop.grow(context={"vip": Flag()})
+        loop.add_features(context={"vip": Flag()})
         twin = Bandit(grown_policy(policy, loop.features.problem(loop.declaration.reward)))
-        for x, r in taught(loop):
+        for x, r in trained(loop):
             twin.update(loop.features.pad(x), r)
         assert twin.rounds > 20
         assert np.allclose(twin.theta, loop._desk.learner.bandit.theta, atol=1e-12)
@@ -319,18 +319,18 @@ def test_erasure(tmp_path):
         assert loop.erase(key="nobody") == 0
 
 
-def test_relearning_forgets_what_a_key_taught(tmp_path):
+def test_relearning_forgets_what_a_key_trained(tmp_path):
     digests = []
     for erased in (True, False):
         folder = tmp_path / str(erased)
         folder.mkdir()
         # sampled by id alone, while probabilities depend on the learner
-        with opened(folder, floor=None, rule=InverseGap(0.1, strength=1e-6)) as loop:
+        with opened(folder, exploration=InverseGap(0.1, strength=1e-6)) as loop:
             for k in range(30):
                 for who in ("ann", "bob") if erased else ("ann",):
                     made = loop.decide({"age": 20 + k}, ARMS, id=f"{who} {k}", key=who, at=k * 10.0)
                     loop.reward(made.id, k % 2)
-            loop.advance(1000.0)
+            loop.close_windows(1000.0)
             if erased:
                 kept = loop.digest
                 loop.decide({}, ARMS, at=1000.0)  # by a learner that is gone
@@ -356,7 +356,7 @@ def test_a_checkpoint_that_was_under_way_does_not_bring_back_what_was_erased(tmp
 
 
 def test_a_ledger_in_memory():
-    given = {"features": FEATURES, "reward": CLICKS, "clock": "events", "teaching": "caller"}
+    given = {"features": FEATURES, "reward": CLICKS, "clock": "events", "training": "inline"}
     with Loop(":memory:", **given) as loop, Loop(":memory:", **given) as other:
         play(loop)
         check(loop)
@@ -367,7 +367,7 @@ def test_a_ledger_in_memory():
 
 def test_keep_drops_what_is_old(tmp_path, monkeypatch):
     monkeypatch.setattr(writer, "EVERY", 10)
-    with opened(tmp_path, keep=300, seed=5) as loop:
+    with opened(tmp_path, retention=300, seed=5) as loop:
         play(loop, 200)
         digest, log = loop.digest, loop.log()
         assert 30 < len(log) < 150
@@ -378,7 +378,7 @@ def test_keep_drops_what_is_old(tmp_path, monkeypatch):
         play(loop, 20, start=2000.0)
         check(loop)
     with pytest.raises(ValueError, match="longer than wait"):
-        opened(tmp_path, name="other", keep=100)
+        opened(tmp_path, name="other", retention=100)
 
 
 def test_checkpoints_are_a_cache(tmp_path, monkeypatch):
@@ -401,7 +401,7 @@ def test_the_clock_may_go_back(tmp_path, monkeypatch):
     with opened(tmp_path, clock="wall") as loop:
         first = loop.decide({}, ARMS)
         now[0] += 100.0
-        loop.settle()
+        loop.wait_until_trained()
         assert loop.reward(first.id, 1) == "late"
         now[0] -= 5000.0
         second = loop.decide({}, ARMS)  # is as late as the latest
@@ -410,18 +410,18 @@ def test_the_clock_may_go_back(tmp_path, monkeypatch):
         with pytest.raises(ValueError, match="ahead of the clock"):
             loop.decide({}, ARMS, at=1e9 + 500.0)
         with pytest.raises(ValueError, match="wall clock"):
-            loop.advance(3.0)
+            loop.close_windows(3.0)
         now[0] = 1e9 + 201.0
         when = datetime.fromtimestamp(1e9 + 150.0, timezone.utc)
         loop.decide({}, ARMS, at=when)
-        assert loop.log()["status"].to_list() == ["taught", "taught", "open"]
+        assert loop.log()["status"].to_list() == ["trained", "trained", "open"]
         check(loop)
 
 
-def test_background_teaching_and_many_threads(tmp_path):
+def test_background_training_and_many_threads(tmp_path):
     options = {
         "clock": "wall",
-        "teaching": "background",
+        "training": "background",
         "reward": Reward(0, 1, wait=0.05, missing=0),
     }
     with opened(tmp_path, **options, seed=3) as loop:
@@ -438,15 +438,15 @@ def test_background_teaching_and_many_threads(tmp_path):
         threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
         for thread in threads:
             thread.start()
-        loop.grow(context={"vip": Flag()})
+        loop.add_features(context={"vip": Flag()})
         for thread in threads:
             thread.join()
         assert not errors
         assert loop.counts["decide"] == 100  # each was asked twice
         assert loop.erase(key="3", relearn=True) > 25
         while loop._desk.clerk.book.open:
-            loop.settle(5.0)
-        assert loop.settle(5.0)
+            loop.wait_until_trained(5.0)
+        assert loop.wait_until_trained(5.0)
         check(loop)
     with again(tmp_path) as loop:
         check(loop)
@@ -473,7 +473,7 @@ def test_metrics_log_and_export(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
 def test_no_use_after_a_fork(tmp_path):
-    with opened(tmp_path, teaching="background") as loop:
+    with opened(tmp_path, training="background") as loop:
         made = loop.decide({}, ARMS, at=0.0)
         read, write = os.pipe()
         if os.fork() == 0:
@@ -543,12 +543,12 @@ def test_an_interrupted_loop_stops_and_goes_on_when_opened_again(tmp_path, monke
 
 
 def test_declared_once(tmp_path):
-    with opened(tmp_path, keep="1d", seed=4):
+    with opened(tmp_path, retention="1d", seed=4):
         pass
     with again(tmp_path) as loop:
-        loop.grow(context={"vip": Flag()})
+        loop.add_features(context={"vip": Flag()})
         grown = loop.features
-    asked = ({"features": FEATURES}, {"features": grown}, {"policy": DOMD}, {"keep": 86400})
+    asked = ({"features": FEATURES}, {"features": grown}, {"policy": DOMD}, {"retention": 86400})
     for same in (*asked, {"reward": CLICKS}):
         again(tmp_path, **same).close()
     for other in (
@@ -557,11 +557,11 @@ def test_declared_once(tmp_path):
         {"seed": 5},
         {"reward": Reward(0, 2, wait=100, missing=0)},
         {"clock": "wall"},
-        {"keep": "2d"},
+        {"retention": "2d"},
     ):
         with pytest.raises(ValueError, match="declared with another"):
             again(tmp_path, **other)
-    with again(tmp_path, floor=0.1) as loop:
+    with again(tmp_path, exploration=0.1) as loop:
         assert Recipe.from_dict(loop.declaration.to_dict()) == loop.declaration
         assert loop.counts["set"] == 2
     with pytest.raises(ValueError, match="pass features="):
@@ -579,17 +579,16 @@ BAD = [
     ({"policy": LinUCB}, "DOMD or AutoDOMD"),
     ({"policy": "DOMD"}, "DOMD or AutoDOMD"),
     ({"policy": DOMD(problem=Features(arm={"x": Flag()}).problem())}, "made for"),
-    ({"floor": 2.0}, "share"),
-    ({"floor": "a"}, "share"),
-    ({"rule": Floor(0.1)}, "one of them"),
-    ({"floor": None, "rule": 0.1}, "rule"),
+    ({"exploration": 2.0}, "share"),
+    ({"exploration": "a"}, "share"),
+    ({"exploration": True}, "exploration"),
     ({"mode": "off"}, "mode"),
     ({"holdout": 1.0}, "holdout"),
     ({"half_life": "soon"}, "half_life"),
-    ({"keep": "long"}, "keep"),
+    ({"retention": "long"}, "keep"),
     ({"seed": -1}, "seed"),
     ({"clock": "sundial"}, "clock"),
-    ({"teaching": "never"}, "teaching"),
+    ({"training": "never"}, "training"),
 ]
 
 
@@ -631,12 +630,12 @@ def test_bad_calls_change_nothing(tmp_path):
             (lambda: loop.metric(made.id, 3, 1), "name"),
             (lambda: loop.erase(key=3), "key"),
             (lambda: loop.erase(key="a", relearn=1), "relearn"),
-            (lambda: loop.settle("soon"), "timeout"),
-            (lambda: loop.advance("soon"), "at"),
+            (lambda: loop.wait_until_trained("soon"), "timeout"),
+            (lambda: loop.close_windows("soon"), "at"),
             (lambda: Loop(3), "path"),
             (lambda: loop.audit("nobody"), "nobody"),
-            (lambda: loop.grow(), "grow"),
-            (lambda: loop.set(mode="x"), "mode"),
+            (lambda: loop.add_features(), "grow"),
+            (lambda: loop.configure(mode="x"), "mode"),
         ]
         for call, named in calls:
             with pytest.raises(ValueError, match=named):

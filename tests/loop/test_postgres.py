@@ -14,7 +14,7 @@ from serving import NEWS, ask, in_thread, until_ready
 FEATURES = Features(context={"age": Number(18, 90)}, arm={"topic": Category(["x", "y"])})
 ARMS = {"a": {"topic": "x"}, "b": {"topic": "y"}}
 NEW = {"features": FEATURES, "reward": Reward(0, 1, wait=50, missing=0), "policy": DOMD}
-NEW |= {"clock": "events", "floor": 0.3, "teaching": "caller"}
+NEW |= {"clock": "events", "exploration": 0.3, "training": "inline"}
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_the_same_calls_give_the_same_learner_as_in_a_file(url, tmp_path):
     for address in (url, tmp_path / "a.db"):
         with Loop(address, **NEW) as loop:
             play(loop, 0)
-        with Loop(address, teaching="caller") as loop:
+        with Loop(address, training="inline") as loop:
             play(loop, 40)
             assert all(audit.logged == audit.computed for audit in loop.audits())
             before = loop.digest, loop.counts, loop.log()
@@ -83,7 +83,7 @@ def test_a_writer_that_lost_its_connection_writes_nothing_more(url):
     with psycopg.connect(url, autocommit=True) as base:
         others = "pid <> pg_backend_pid() AND datname = current_database()"
         base.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
-    with Loop(url, teaching="caller") as second:
+    with Loop(url, training="inline") as second:
         with pytest.raises(LedgerError, match="open the loop again"):
             play(first, 5, 1)
         play(second, 5, 5)
@@ -118,11 +118,11 @@ def test_two_services_decide(url):
         assert clients[1].reward(made[0].id, 1) == "counted"
         assert clients[0].reward(made[0].id, 0) == "corrected"
         until_ready(two)
-        status, problem, _ = ask(two, "PUT", "/v1/loops/news", NEWS | {"floor": 0.2})
+        status, problem, _ = ask(two, "PUT", "/v1/loops/news", NEWS | {"exploration": 0.2})
         assert (status, problem["difference"][0]["declared"]) == (409, 0.1)
-        assert ask(two, "PATCH", "/v1/loops/news", {"floor": 0.2})[0] == 200
+        assert ask(two, "PATCH", "/v1/loops/news", {"exploration": 0.2})[0] == 200
         health = [client.health() for client in clients]
-        assert [each["report"]["teaches"] for each in health] == [True, False]
+        assert [each["report"]["trains"] for each in health] == [True, False]
         end = time.monotonic() + 10
         while ask(one, "GET", "/v1/loops/news")[1]["settings"]["rule"]["share"] != 0.2:
             assert time.monotonic() < end

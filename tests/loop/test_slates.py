@@ -19,7 +19,7 @@ from driftbandit import (
     Reward,
     Thompson,
 )
-from driftbandit.loop.state.reward_windows import Lesson
+from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.training import replay
 
 CLICKS = Reward(0, 1, wait=100, missing=0)
@@ -39,7 +39,7 @@ SIDES = {
 
 def opened(side="context", path=":memory:", **options):
     new = {"features": SIDES[side], "reward": CLICKS, "policy": DOMD, "clock": "events"}
-    return Loop(path, **(new | {"teaching": "caller", "floor": 0.3} | options))
+    return Loop(path, **(new | {"training": "inline", "exploration": 0.3} | options))
 
 
 def play(loop, n=40, seed=0, start=0.0, **options):
@@ -68,29 +68,29 @@ def row(features, line):
 
 
 def by_hand(loop):
-    """A bandit that is taught what the log's frame says was taught, one after the other."""
+    """A bandit that is trained what the log's frame says was trained, one after the other."""
     bandit = Bandit(DOMD(problem=loop.features.problem(CLICKS)))
     lines = {(line["seq"], line["position"]): line for line in loop.log().iter_rows(named=True)}
     _, changes = replay.unfold(loop._ledger, loop._desk.now, None)
-    for lesson in (change for change in changes if isinstance(change, Lesson)):
-        line = lines[lesson.decision, lesson.position]
-        assert line["status"] == "taught"
+    for example in (change for change in changes if isinstance(change, Example)):
+        line = lines[example.decision, example.position]
+        assert line["status"] == "trained"
         bandit.update(row(loop.features, line), CLICKS.inside(line["reward"])[0])
     return bandit
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_every_position_is_taught_on_its_own(tmp_path, side):
+def test_every_position_is_trained_on_its_own(tmp_path, side):
     path = tmp_path / "slates.db"
     with opened(side, path) as loop:
         made = play(loop)
-        loop.advance(1000.0)
+        loop.close_windows(1000.0)
         bandit = by_hand(loop)
-        assert bandit.rounds == len(loop.log().filter(loop.log()["status"] == "taught")) > 50
+        assert bandit.rounds == len(loop.log().filter(loop.log()["status"] == "trained")) > 50
         assert np.array_equal(bandit.theta, loop._desk.learner.bandit.theta)
         assert all(audit.logged == audit.computed for audit in loop.audits())
         digest = loop.digest
-    with Loop(path, teaching="caller") as loop:
+    with Loop(path, training="inline") as loop:
         assert loop.digest == digest
         again = replay.replay(loop._ledger, loop._desk.now, None)
         assert again.learner.digest == digest
@@ -100,16 +100,16 @@ def test_every_position_is_taught_on_its_own(tmp_path, side):
 
 
 def test_in_the_background_it_learns_the_same(tmp_path):
-    with opened(path=tmp_path / "slates.db", teaching="background") as loop:
+    with opened(path=tmp_path / "slates.db", training="background") as loop:
         play(loop)
-        loop.advance(1000.0)
-        assert loop.settle(10.0)
+        loop.close_windows(1000.0)
+        assert loop.wait_until_trained(10.0)
         assert np.array_equal(by_hand(loop).theta, loop._desk.learner.bandit.theta)
 
 
 @pytest.mark.parametrize("rule", [Floor(0.3), Thompson(0.1, draws=20), InverseGap(0.1)])
 def test_probabilities_are_conditional_on_what_is_left(rule):
-    with opened(floor=None, rule=rule, policy=AutoDOMD) as loop:
+    with opened(exploration=rule, policy=AutoDOMD) as loop:
         for slate in (each for each in play(loop) if hasattr(each, "places")):
             assert len(set(slate.arms)) == 3
             assert slate.probability == math.prod(p.probability for p in slate.places) > 0.0
@@ -125,9 +125,9 @@ def test_probabilities_are_conditional_on_what_is_left(rule):
 
 
 def test_orders_come_as_often_as_their_probabilities_say():
-    with opened(floor=0.5) as loop:
+    with opened(exploration=0.5) as loop:
         play(loop, 60)
-        loop.advance(900.0)
+        loop.close_windows(900.0)
         slates = [loop.decide({"age": 50}, ARMS, k=2, id=str(k), at=900.0) for k in range(3000)]
     found, expected = {}, {}
     for slate in slates:
@@ -154,7 +154,7 @@ def test_why_is_about_the_arms_that_were_left():
 
 
 def test_aside_the_default_slate_is_shown():
-    with opened(mode="apprentice", floor=0.4) as loop:
+    with opened(mode="apprentice", exploration=0.4) as loop:
         default = ["d", "b", "f"]
         made = [
             loop.decide({}, ARMS, k=3, id=f"{t}", default=default, at=float(t)) for t in range(200)
@@ -166,7 +166,7 @@ def test_aside_the_default_slate_is_shown():
                 first = next(name for name in wanted if place.probabilities[name] > 0.0)
                 assert place.probabilities[first] > 0.6
                 wanted = [name for name in wanted if name != place.arm]
-        loop.set(mode="live", holdout=0.5)
+        loop.configure(mode="active", holdout=0.5)
         made = [
             loop.decide({}, ARMS, k=2, key=str(t), default=("c", "a"), at=200.0) for t in range(40)
         ]
@@ -176,7 +176,7 @@ def test_aside_the_default_slate_is_shown():
         empty = loop.decide({}, {}, k=2, default=["x", "y"], at=201.0)
         assert (empty.arms, empty.probability, empty.why) == (["x", "y"], 1.0, [None, None])
         loop.reward(empty.id, 1, position=1)
-        loop.advance(1000.0)
+        loop.close_windows(1000.0)
         assert all(audit.agrees for audit in loop.audits())
         assert loop.log()["default"].to_list()[-2:] == ["x", "y"]
 
@@ -198,15 +198,15 @@ def test_words_on_positions():
         assert log["status"].to_list() == ["cancelled", "cancelled", "open"]
         assert [len(each) for each in log["metrics"]] == [0, 1, 0]
         assert log["reward"].to_list() == [None, None, 0.5]
-        loop.advance(500.0)
-        assert loop.log()["status"].to_list() == ["cancelled", "cancelled", "taught"]
+        loop.close_windows(500.0)
+        assert loop.log()["status"].to_list() == ["cancelled", "cancelled", "trained"]
         assert loop.counts["reward counted"] == 2
         whole = loop.decide({}, ARMS, k=2, at=500.0)
         assert loop.cancel(whole.id) == "cancelled"
         assert loop.log()["status"].to_list()[-2:] == ["cancelled", "cancelled"]
 
 
-def test_without_a_window_positions_are_taught_one_by_one():
+def test_without_a_window_positions_are_trained_one_by_one():
     with opened(reward=Reward(0, 1)) as loop:
         slate = loop.decide({}, ARMS, k=2, at=0.0)
         for rounds, position in ((1, 1), (2, 0)):
@@ -246,7 +246,7 @@ def test_what_is_wrong_is_refused():
             with pytest.raises(ValueError, match=named):
                 call()
         assert loop.counts == before
-        loop.advance(200.0)  # the same of what is closed
+        loop.close_windows(200.0)  # the same of what is closed
         with pytest.raises(ValueError, match="position="):
             loop.reward(slate.id, 1)
         with pytest.raises(ValueError, match="not a slate"):

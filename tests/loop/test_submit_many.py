@@ -12,7 +12,7 @@ ARMS = {"a": {"topic": "x"}, "b": {"topic": "y"}}
 
 
 def opened(path):
-    options = {"policy": DOMD, "clock": "events", "teaching": "caller", "floor": 0.3}
+    options = {"policy": DOMD, "clock": "events", "training": "inline", "exploration": 0.3}
     return Loop(path, features=FEATURES, reward=Reward(0, 1, wait=50, missing=0), **options)
 
 
@@ -35,12 +35,12 @@ def alone(loop, kind, options):
 
 
 def test_together_is_one_after_the_other(tmp_path):
-    """Where teaching waits for the caller, a group decides with what was taught before it; so
+    """Where training waits for the caller, a group decides with what was trained before it; so
     groups hold one decision here."""
     with opened(tmp_path / "one.db") as one, opened(tmp_path / "many.db") as many:
         for k in range(60):
             single = [alone(one, *call) for call in calls(k)]
-            group = many.together(list(calls(k)))
+            group = many.submit_many(list(calls(k)))
             assert [str(each) for each in group] == [str(each) for each in single]
         assert one.digest == many.digest
         assert one.counts == many.counts
@@ -63,7 +63,7 @@ def test_one_of_a_group_is_refused_or_unlike_the_others(tmp_path, odd):
     asked = [("decide", {"context": {"age": 20 + k}, "arms": ARMS, "id": f"{k}"}) for k in range(6)]
     asked[3] = "decide", asked[3][1] | odd
     with opened(tmp_path / "one.db") as one, opened(tmp_path / "many.db") as many:
-        group = many.together(asked)
+        group = many.submit_many(asked)
         assert [str(each) for each in group] == [str(alone(one, *call)) for call in asked]
         assert one.counts == many.counts
 
@@ -72,14 +72,14 @@ def test_a_group_of_decisions_is_audited_and_repeated(tmp_path):
     asked = [("decide", {"context": {"age": 20 + k}, "arms": ARMS, "id": f"{k % 20}"})
              for k in range(40)]  # fmt: skip
     with Loop(tmp_path / "a.db", features=FEATURES, reward=Reward(0, 1), policy=DOMD) as loop:
-        made = loop.together(asked)
+        made = loop.submit_many(asked)
         assert all(not isinstance(each, ValueError) for each in made[:20])
         assert all("used for another" in str(each) for each in made[20:])
-        assert loop.together(asked[:20]) == made[:20]
+        assert loop.submit_many(asked[:20]) == made[:20]
         assert loop.counts["decide"] == 20
         assert all(audit.agrees for audit in loop.audits())
-        (wrong,) = loop.together([("erase", {})])
+        (wrong,) = loop.submit_many([("erase", {})])
         assert "'reward' or 'cancel'" in str(wrong)
-        assert loop.together([]) == []
+        assert loop.submit_many([]) == []
     with pytest.raises(LedgerError, match="closed"):
-        loop.together(asked)
+        loop.submit_many(asked)

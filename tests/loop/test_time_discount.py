@@ -22,7 +22,7 @@ def rows(rng, n):
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
-def taught(policy, rounds=60, seed=0):
+def trained(policy, rounds=60, seed=0):
     """A bandit with some hours between its rewards."""
     bandit, rng = Bandit(policy), np.random.default_rng(seed)
     for x in rows(rng, rounds):
@@ -36,7 +36,7 @@ def taught(policy, rounds=60, seed=0):
 
 @pytest.mark.parametrize("half_life", ["3s", "30min", "7d", "52w", 4000.0])
 def test_what_was_learnt_halves_in_a_half_life(half_life):
-    bandit = taught(
+    bandit = trained(
         time_discount.timed(DOMD(problem=PROBLEM, regularization=2.0), half_life), rounds=5
     )
     learnt = bandit.curvature - 2.0 * np.eye(3)
@@ -47,7 +47,7 @@ def test_what_was_learnt_halves_in_a_half_life(half_life):
 @pytest.mark.parametrize("elapsed", [0.0, 0.3, 40.0, 8 * time_discount.HOUR, 30 * DAY])
 @pytest.mark.parametrize("policy", TIMED)
 def test_an_aged_view_learns_as_an_update_with_steps(policy, elapsed):
-    bandit = taught(policy)
+    bandit = trained(policy)
     aged, steps = pickle.loads(pickle.dumps(bandit)), time_discount.steps(elapsed)
     aged.forget(steps)
     for each, own in ((bandit, steps), (aged, 0.0)):
@@ -59,7 +59,7 @@ def test_an_aged_view_learns_as_an_update_with_steps(policy, elapsed):
 
 @pytest.mark.parametrize("policy", TIMED)
 def test_two_short_waits_are_one_long_wait(policy):
-    one, two = taught(policy), taught(policy)
+    one, two = trained(policy), trained(policy)
     one.forget(time_discount.steps(5 * time_discount.HOUR))
     two.forget(time_discount.steps(2 * time_discount.HOUR))
     two.forget(time_discount.steps(3 * time_discount.HOUR))

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from driftbandit import DOMD, Category, Features, Flag, Loop, Number, Reward
-from driftbandit.loop.state.reward_windows import Lesson
+from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import replay
 from driftbandit.loop.writing import writer
-from naive_book import lessons
+from naive_book import examples
 
 LONG = bool(os.environ.get("TORTURE"))
 FEATURES = Features(
@@ -59,10 +59,10 @@ class Play(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.reward, self.grown, self.now = Reward(0, 1, wait=wait, missing=missing), 0, 0.0
         declared = {"features": FEATURES, "reward": self.reward, "policy": DOMD, "key": key}
-        self.open(floor=0.5, clock="events", **declared)
+        self.open(exploration=0.5, clock="events", **declared)
 
     def open(self, **declared):
-        self.loop = Loop(f"{self.folder.name}/a.db", teaching="caller", **declared)
+        self.loop = Loop(f"{self.folder.name}/a.db", training="inline", **declared)
 
     @rule(id=ids, age=st.integers(0, 10), k=sizes, ahead=st.integers(-30, 5))
     def decide(self, id, age, k, ahead):
@@ -86,7 +86,7 @@ class Play(RuleBasedStateMachine):
     @rule(by=st.integers(0, 25))
     def advance(self, by):
         self.now += by
-        self.loop.advance(self.now)
+        self.loop.close_windows(self.now)
 
     @rule(closed=st.booleans())
     def restart(self, closed):
@@ -101,7 +101,7 @@ class Play(RuleBasedStateMachine):
     def grow(self):
         if self.grown < 2:
             self.grown += 1
-            self.loop.grow(context={f"c{self.grown}": Flag()})
+            self.loop.add_features(context={f"c{self.grown}": Flag()})
 
     @invariant()
     def agree(self):
@@ -109,8 +109,8 @@ class Play(RuleBasedStateMachine):
             return
         ledger, past = self.loop._ledger, self.loop._desk.now
         state, changes = replay.unfold(ledger, past, None)
-        taught = [(c.decision, c.position, c.value) for c in changes if isinstance(c, Lesson)]
-        assert taught == lessons(list(ledger.read()), self.reward.wait, self.reward.missing)
+        trained = [(c.decision, c.position, c.value) for c in changes if isinstance(c, Example)]
+        assert trained == examples(list(ledger.read()), self.reward.wait, self.reward.missing)
         assert state.book.counts == self.loop.counts
         assert state.book.open == self.loop._desk.clerk.book.open
 
@@ -150,7 +150,7 @@ VICTIM = """
     clerk.EVERY, clerk.PAUSE = 20, 0.01
     features = Features(context={"age": Number(0, 10)}, arm={"price": Number(0, 10)})
     reward = Reward(0, 1, wait=0.02, missing=0)
-    loop = Loop(sys.argv[1], features=features, reward=reward, policy=AutoDOMD, floor=0.1)
+    loop = Loop(sys.argv[1], features=features, reward=reward, policy=AutoDOMD, exploration=0.1)
     lock = threading.Lock()
 
     def work(k):
@@ -195,11 +195,11 @@ def test_kill_at_any_moment(tmp_path):
         whole, resumed = replay.replay(ledger, past, None), replay.latest(ledger, past)
         assert whole.learner.digest == resumed.learner.digest
         assert whole.book.counts == resumed.book.counts
-        changes = [c for c in replay.unfold(ledger, past, None)[1] if isinstance(c, Lesson)]
-        taught = [(c.decision, c.position) for c in changes]
-        assert len(taught) == len(set(taught)) == whole.learner.lessons
+        changes = [c for c in replay.unfold(ledger, past, None)[1] if isinstance(c, Example)]
+        trained = [(c.decision, c.position) for c in changes]
+        assert len(trained) == len(set(trained)) == whole.learner.examples
         if not LONG:
-            assert [(c.decision, c.position, c.value) for c in changes] == lessons(events, 0.02, 0)
+            assert [(c.decision, c.position, c.value) for c in changes] == examples(events, 0.02, 0)
         ledger.close()
-    with Loop(path, teaching="caller") as loop:
+    with Loop(path, training="inline") as loop:
         assert all(audit.logged == audit.computed for audit in loop.audits())

@@ -28,7 +28,7 @@ def test_a_declared_reward_earns_nearly_what_ideal_treatment_does(trials, name, 
     assert trials.outcome(trial, seeds=1).ratio > least
 
 
-def test_rewards_taught_as_they_come_teach_wrong_rates(trials):
+def test_rewards_trained_as_they_come_train_wrong_rates(trials):
     trial = trials.clicks(0.1, 0.4, wait="10min", comes=300.0, rounds=5000)
     runs = {
         how: np.mean([trials.earned(trial, seed, how) for seed in (0, 1)], axis=0)

@@ -39,7 +39,7 @@ def without_checkpoints(path, name):
 
 def check(path, name):
     told = LOOPS[name]
-    with Loop(path, name=name, teaching="caller") as loop:
+    with Loop(path, name=name, training="inline") as loop:
         if SAME_BITS:
             assert loop.digest == told["digest"]
         assert loop.counts == told["counts"]
@@ -68,16 +68,16 @@ def test_a_loop_is_replayed_from_its_events(ledger, name):
 def test_an_old_loop_takes_new_decisions(ledger, name):
     """Old and new events in one ledger: all of it can be audited, and replayed to the same bits."""
     arms = {topic: {"topic": topic} for topic in "xyz"}
-    with Loop(ledger, name=name, teaching="caller") as loop:
+    with Loop(ledger, name=name, training="inline") as loop:
         options = {"k": 2} if name == "slates" else {"default": "z"}
         context = {"age": 40} | ({"vip": True} if name == "candidates" else {})
         for k in range(30):
             made = loop.decide(context, arms, id=f"n{k}", key="p0", at=4000.0 + k, **options)
             where = {"position": 0} if name == "slates" else {}
             loop.reward(made.id, 1.0, at=4000.0 + k, **where)
-        loop.advance(5000.0)
+        loop.close_windows(5000.0)
         digest = loop.digest
-    with Loop(ledger, name=name, teaching="caller") as loop:
+    with Loop(ledger, name=name, training="inline") as loop:
         assert loop.digest == digest
         assert all(each.logged == each.computed for each in loop.audits())
 

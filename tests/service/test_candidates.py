@@ -15,8 +15,11 @@ from serving import ARMS, NEWS, ask, in_thread, until_ready
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
-EVEN = NEWS | {"reward": {"low": 0, "high": 1}, "floor": 1.0}  # all arms alike; taught at once
-GREEDY = {"rule": {"type": "Floor", "share": 0.0}}
+EVEN = NEWS | {
+    "reward": {"low": 0, "high": 1},
+    "exploration": 1.0,
+}  # all arms alike
+GREEDY = {"exploration": {"type": "Floor", "uniform": 0.0}}
 VIP = {"context": NEWS["features"]["context"] | {"vip": {"type": "Flag"}}}
 VIP |= {"arm": NEWS["features"]["arm"]}
 
@@ -41,7 +44,7 @@ def at(loop, candidate):
 
 
 def play(port, loop, start, n, **options):
-    """Everybody likes b alone; all of it is taught when this returns."""
+    """Everybody likes b alone; all of it is trained when this returns."""
     with Client(f"http://127.0.0.1:{port}", loop.rpartition("/")[2], timeout=30) as client:
         for k in range(start, start + n):
             made = client.decide({"age": 18 + k % 70}, ARMS, id=f"d{k}", **options)
@@ -84,7 +87,7 @@ def test_from_the_shadow_to_a_promotion(port, loop):
     play(port, loop, 0, 5)
     assert acts(port, loop) == ("live", {"greedy": 0.0})
     assert ask(port, "PATCH", at(loop, "greedy"), {"share": 0.5})[1]["share"] == 0.5
-    asked = {"candidate": "greedy", "over": "live"}
+    asked = {"candidate": "greedy", "expected_live": "live"}
     status, problem, headers = ask(port, "POST", f"{loop}/promotion", asked)
     assert (status, headers["content-type"]) == (409, "application/problem+json")
     (lead,) = problem["leads"]
@@ -124,7 +127,9 @@ def test_what_is_missing_is_said_in_rows(port, loop):
     for wrong in ("yes", 1, None):
         body = {"candidate": "greedy", "force": wrong}
         assert ask(port, "POST", promotion, body)[0] == 400
-    other = ask(port, "POST", promotion, {"candidate": "greedy", "over": "default", "force": True})
+    other = ask(
+        port, "POST", promotion, {"candidate": "greedy", "expected_live": "default", "force": True}
+    )
     assert (other[0], "'live' acts now" in other[1]["detail"]) == (409, True)
     assert (
         ask(port, "POST", promotion, {"candidate": "greedy", "force": True})[1]["acts"] == "greedy"
@@ -157,7 +162,7 @@ def test_a_proposal_can_be_repeated_and_must_not_differ(port, loop):
         assert ask(port, "PUT", at(loop, "vip"), same)[:2] == (200, made)
     others = {
         "half_life": {"policy": "DOMD", "half_life": "8d"},
-        "rule.share": {"rule": {"type": "Floor", "share": 0.5}},
+        "rule.share": {"exploration": {"type": "Floor", "share": 0.5}},
         "features.context.vip": {"features": NEWS["features"]},
     }
     for field, other in others.items():
@@ -170,14 +175,14 @@ def test_a_proposal_can_be_repeated_and_must_not_differ(port, loop):
 
 def test_a_candidate_learns_what_the_log_has_and_who_waits_asks_again(port, loop, monkeypatch):
     play(port, loop, 0, 12)
-    here, go, teach = threading.Event(), threading.Event(), Pupil._teach
+    here, go, train = threading.Event(), threading.Event(), Pupil._train
 
-    def slowly(*lessons):
+    def slowly(*examples):
         here.set()
         assert go.wait(20)
-        teach(*lessons)
+        train(*examples)
 
-    monkeypatch.setattr(Pupil, "_teach", slowly)
+    monkeypatch.setattr(Pupil, "_train", slowly)
     body, asked = {"features": VIP}, []
     first = threading.Thread(target=lambda: asked.append(ask(port, "PUT", at(loop, "vip"), body)))
     first.start()
@@ -187,7 +192,7 @@ def test_a_candidate_learns_what_the_log_has_and_who_waits_asks_again(port, loop
         assert (status, headers["retry-after"]) == (503, "1")
         assert "ask again" in problem["detail"]
     assert ask(port, "PUT", at(loop, "cold"), body | {"history": False})[1]["history"] is False
-    play(port, loop, 12, 5)  # decisions and teaching go on
+    play(port, loop, 12, 5)  # decisions and training go on
     go.set()
     first.join()
     status, made, _ = asked[0]
@@ -215,9 +220,9 @@ def test_wrong_proposals_store_nothing(port, loop):
         ({"half_life": "7d"}, 422),
         ({"policy": "Own"}, 422),
         ({"policy": "AutoDOMD", "half_life": "7d"}, 422),
-        ({"rule": {"type": "Os"}}, 422),
+        ({"exploration": {"type": "Os"}}, 422),
         ({"features": {"context": 1}}, 422),
-        ({"floor": 0.1}, 400),
+        ({"exploration": 0.1}, 400),
         ([], 400),
     ]
     for body, status in wrong:
@@ -266,7 +271,7 @@ def test_the_default_acts_after_a_demotion(port, loop):
     assert ask(port, "PATCH", loop, {"guard": True})[0] == 200
     play(port, loop, 0, 201, default="b")  # the guard looks every 100 rows
     until(port, loop, ("default", {}))
-    asked = {"candidate": "live", "over": "default"}
+    asked = {"candidate": "live", "expected_live": "default"}
     status, problem, _ = ask(port, "POST", f"{loop}/promotion", asked)
     assert (status, "live" in problem["detail"]) == (409, True)
     assert ask(port, "POST", f"{loop}/promotion", asked | {"force": True})[1]["acts"] == "live"
@@ -278,7 +283,7 @@ def test_a_client_compares_and_promotes(port, loop):
     with Client(f"http://127.0.0.1:{port}", loop.rpartition("/")[2], timeout=30) as client:
         assert client.compare()["acting"] == "live"
         with pytest.raises(ServiceError, match="not shown to be better") as refused:
-            client.promote("greedy", over="live")
+            client.promote("greedy", expected_live="live")
         assert refused.value.problem["leads"][0]["rows"] == 8
         assert client.promote("greedy", force=True) == "greedy"
 
@@ -303,7 +308,7 @@ def test_roles(tmp_path):
     keys.close()
 
 
-def test_who_does_not_teach_says_who_to_ask(postgres):
+def test_who_does_not_train_says_who_to_ask(postgres):
     url, loop = postgres.url(), "/v1/loops/news"
     with in_thread(url) as one, in_thread(url) as two:
         assert ask(one, "PUT", loop, EVEN)[0] == 201
@@ -314,7 +319,7 @@ def test_who_does_not_teach_says_who_to_ask(postgres):
         calls += [("POST", f"{loop}/promotion", {"candidate": "greedy", "force": True})]
         for call in calls:
             status, problem, _ = ask(two, *call)
-            assert (status, "taught by another process" in problem["detail"]) == (409, True)
+            assert (status, "trained by another process" in problem["detail"]) == (409, True)
         until(two, loop, ("live", {"greedy": 0.0}))
         assert ask(two, "PATCH", at(loop, "greedy"), {"share": 0.5})[0] == 200
         until(one, loop, ("live", {"greedy": 0.5}))

@@ -38,7 +38,7 @@ SHOP = {
     },
     "reward": {"low": 0, "high": 1},
     "policy": "DOMD",
-    "floor": 0.2,
+    "exploration": 0.2,
 }
 ARMS = {"a": {"topic": "sport"}, EVIL: {"topic": EVIL}}
 PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
@@ -86,7 +86,7 @@ def emulate(browser, theme="light", screen=None):
 
 
 def opened(browser, port, decisions):
-    """The page, once it has seen so many decisions, all of them taught."""
+    """The page, once it has seen so many decisions, all of them trained."""
     browser.get(f"http://127.0.0.1:{port}/")
     until(
         browser, f"document.querySelector('[data-tile=decisions] dd')?.dataset.value >= {decisions}"
@@ -148,7 +148,7 @@ def test_who_acts_and_who_would_like_to(browser, port):
     browser.get(f"http://127.0.0.1:{port}/#who")
     browser.refresh()
     until(browser, f"{shown} == 'Decides now: live.'")
-    path, bold = "/v1/loops/who/candidates/", {"rule": {"type": "Floor", "share": 0.5}}
+    path, bold = "/v1/loops/who/candidates/", {"exploration": {"type": "Floor", "share": 0.5}}
     for name in ("bold", EVIL):
         assert ask(port, "PUT", path + quote(name), bold)[0] == 201
     assert ask(port, "PATCH", path + "bold", {"share": 0.25})[0] == 200

@@ -55,7 +55,7 @@ def test_a_backup_of_a_service_in_use_can_be_restored(tmp_path):
     for k, before in enumerate(known):
         with Loop(tmp_path / f"copy{k}.db", name="news") as loop:
             log = loop.log()
-            assert before <= set(log.filter(log["status"] == "taught")["id"])
+            assert before <= set(log.filter(log["status"] == "trained")["id"])
             assert all(audit.agrees for audit in loop.audits())
     assert backup(tmp_path / "copy0.db", tmp_path / "again.db") > 0  # the other way restores
     with in_thread(tmp_path / "again.db") as port:

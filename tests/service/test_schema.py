@@ -41,7 +41,7 @@ def port(tmp_path_factory, no_wait_for_the_disk):
             assert ask(port, "PUT", "/v1/loops/news", NEWS)[0] == 201
             asked = {"context": {"age": 30}, "arms": ARMS, "id": "d"}
             assert ask(port, "POST", "/v1/loops/news/decisions", asked)[0] == 200
-            bold = {"rule": {"type": "Floor", "share": 0.5}}
+            bold = {"exploration": {"type": "Floor", "share": 0.5}}
             assert ask(port, "PUT", "/v1/loops/news/candidates/bold", bold)[0] == 201
             yield port
 

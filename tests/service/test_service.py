@@ -60,7 +60,7 @@ def test_a_declaration_can_be_repeated_and_read(port):
 
 
 def test_another_declaration_is_a_conflict_that_shows_the_difference(port):
-    other = json.loads(json.dumps(NEWS)) | {"floor": 0.2, "half_life": "7d"}
+    other = json.loads(json.dumps(NEWS)) | {"exploration": 0.2, "half_life": "7d"}
     other["reward"]["wait"] = 60
     other["features"]["arm"]["topic"]["values"] = ["sport", "music"]
     status, found, headers = ask(port, "PUT", "/v1/loops/news", other)
@@ -88,12 +88,14 @@ def test_toml_and_changes(port):
     toml = {"content-type": "application/toml"}
     assert ask(port, "PUT", "/v1/loops/stars", raw=text, headers=toml)[0] == 201
     assert ask(port, "PUT", "/v1/loops/stars", raw=text, headers=toml)[0] == 200
-    status, found, _ = ask(port, "PATCH", "/v1/loops/stars", {"floor": 0.4, "mode": "apprentice"})
+    status, found, _ = ask(
+        port, "PATCH", "/v1/loops/stars", {"exploration": 0.4, "mode": "apprentice"}
+    )
     assert status == 200
     assert (found["settings"]["rule"]["share"], found["settings"]["mode"]) == (0.4, "apprentice")
     assert found["declaration"]["policy"]["discount"] == 0.99
     assert ask(port, "PUT", "/v1/loops/stars", raw=text, headers=toml)[0] == 409
-    rule = {"rule": {"type": "Thompson", "share": 0.1}}
+    rule = {"exploration": {"type": "Thompson", "share": 0.1}}
     assert ask(port, "PATCH", "/v1/loops/stars", rule)[1]["settings"]["rule"]["type"] == "Thompson"
 
 
@@ -144,8 +146,8 @@ def test_why_and_health_and_log(port, tmp_path):
 
 def test_the_log_is_evaluated(port):
     with Client(f"http://127.0.0.1:{port}", "judged", timeout=60) as client:
-        client.declare(**NEWS | {"reward": {"low": 0, "high": 1}, "floor": 0.5})
-        assert ask(port, "GET", "/v1/loops/judged/evaluation")[0] == 422  # nothing is taught yet
+        client.declare(**NEWS | {"reward": {"low": 0, "high": 1}, "exploration": 0.5})
+        assert ask(port, "GET", "/v1/loops/judged/evaluation")[0] == 422  # nothing is trained yet
         defaults = {}
         for k in range(60):
             defaults[f"d{k}"] = default = "ab"[k % 2]
@@ -185,7 +187,7 @@ def test_large_logs_are_not_evaluated_here(tmp_path):
 
 
 def test_a_declaration_has_all_options_of_a_loop(port):
-    options = inspect.signature(Loop).parameters.keys() - {"path", "name", "teaching"}
+    options = inspect.signature(Loop).parameters.keys() - {"path", "name", "training"}
     assert set(Declared.__struct_fields__) == options
     keyed = {k: v for k, v in NEWS.items() if k != "policy"} | {"key": "user"}
     assert ask(port, "PUT", "/v1/loops/users", keyed)[0] == 201
@@ -252,7 +254,7 @@ BAD = [
     ("PUT", "/v1/loops/new loop", b'{"reward": {"low": 0, "high": 1}}', 422, "name"),
     ("PUT", NEW, b'{"reward": {"low": 0, "high": 1}}', 422, "features"),
     ("PUT", NEW, b'{"reward": {"low": 0, "high": 1, "colour": 2}}', 422, "colour"),
-    ("PUT", NEW, b'{"rule": {"type": "Circle"}}', 422, "Floor, Thompson"),
+    ("PUT", NEW, b'{"exploration": {"type": "Circle"}}', 422, "Floor, Thompson"),
     ("PUT", NEW, b'{"features": {"arm": {"x": {"type": "Oracle"}}}}', 422, "Number"),
     ("PUT", NEW, b'{"features":{"arm":{"x":{"type":"Vector","size":999999999}}}}', 422, "terms"),
     ("PUT", NEW, b'{"features": {"arm": {"x": 3}}}', 422, "Number"),
@@ -427,7 +429,7 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path):
     path = tmp_path / "shop.db"
     with in_thread(path) as port:
         for wrong in ({"reward": {"low": 0, "high": 1}}, NEWS | {"mode": "dead"},
-                      NEWS | {"keep": "1s"}, NEWS | {"floor": 2}):  # fmt: skip
+                      NEWS | {"retention": "1s"}, NEWS | {"exploration": 2}):  # fmt: skip
             assert ask(port, "PUT", "/v1/loops/bad", wrong)[0] == 422
         assert ask(port, "GET", "/v1/loops")[1] == {"loops": []}
         assert ask(port, "DELETE", "/v1/loops/bad")[2]["allow"] == "GET, PATCH, PUT"

@@ -26,7 +26,7 @@ from serving import ARMS, NEWS, Process, ask, in_thread, until_ready
 LONG = bool(os.environ.get("TORTURE"))
 KILLS = 50 if LONG else 1
 BACK = 3.0  # seconds until all is open again
-RESUMED = 10.0  # seconds until another one teaches
+RESUMED = 10.0  # seconds until another one trains
 SHOP = NEWS | {"policy": "AutoDOMD" if LONG else "DOMD"}
 SHOP |= {"reward": {"low": 0, "high": 1, "wait": 0.05, "missing": 0}}
 ASKED, DECISION = "/v1/loops/news/decisions", {"context": {"age": 30}, "arms": ARMS}
@@ -111,19 +111,19 @@ def test_killed_under_load_it_has_all_that_it_acknowledged(address, tmp_path):
         assert max(back) < BACK
 
 
-def teaching(port):
-    """Whether the loop is taught there, and hardly behind."""
+def training(port):
+    """Whether the loop is trained there, and hardly behind."""
     status, found, _ = ask(port, "GET", "/v1/loops/news/health")
-    return status == 200 and found["report"]["teaches"] and found["behind"] < 1.0
+    return status == 200 and found["report"]["trains"] and found["behind"] < 1.0
 
 
 def test_one_of_two_is_killed_and_the_other_goes_on(postgres, tmp_path):
-    """Each time the one who teaches; another one is started then."""
+    """Each time the one who trains; another one is started then."""
     url, rng, acknowledged, gaps, resumed = postgres.url(), random.Random(5), {}, [], []
     first, second = (started(tmp_path, url)[0] for _ in range(2))
     for _ in range(KILLS):
-        assert teaching(first.port)
-        assert not teaching(second.port)
+        assert training(first.port)
+        assert not training(second.port)
         stayed = {}
         with hammered(first.port, acknowledged, 2), hammered(second.port, stayed, 2):
             time.sleep(rng.uniform(0.3, 1.0))
@@ -133,7 +133,7 @@ def test_one_of_two_is_killed_and_the_other_goes_on(postgres, tmp_path):
                 assert time.monotonic() - killed < RESUMED
                 time.sleep(0.001)
             gaps.append(time.monotonic() - killed)
-            while not teaching(second.port):
+            while not training(second.port):
                 assert time.monotonic() - killed < RESUMED
             resumed.append(time.monotonic() - killed)
         acknowledged |= stayed
@@ -141,10 +141,10 @@ def test_one_of_two_is_killed_and_the_other_goes_on(postgres, tmp_path):
     for each in (first, second):
         each.stop(signal.SIGTERM)
     check(url, acknowledged)
-    with Loop(url, name="news", teaching="caller") as loop:
+    with Loop(url, name="news", training="inline") as loop:
         assert all(audit.logged == audit.computed for audit in loop.audits())
     if LONG:
-        print(f"10 decisions after {max(gaps):.2f} s, teaching after {max(resumed):.2f} s")
+        print(f"10 decisions after {max(gaps):.2f} s, training after {max(resumed):.2f} s")
 
 
 def test_a_database_that_is_away(postgres, tmp_path):
@@ -212,7 +212,7 @@ def test_a_clock_that_goes_back(tmp_path, monkeypatch):
         back[0] = 0.0
         made += [client.decide({"age": 50}, ARMS)]
     check(address, {each.id: None for each in made})
-    with Loop(address, name="news", teaching="caller") as loop:
+    with Loop(address, name="news", training="inline") as loop:
         times = loop.log()["at"].to_list()
         assert times == sorted(times)
         assert all(audit.logged == audit.computed for audit in loop.audits())

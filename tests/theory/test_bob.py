@@ -107,7 +107,7 @@ def test_in_a_block_the_discount_hardly_matters():
     assert max(totals) < 0.5 * chance
 
 
-def test_a_block_ends_with_a_fresh_learner_and_a_lesson_for_exp3():
+def test_a_block_ends_with_a_fresh_learner_and_a_example_for_exp3():
     policy = BOBDOMD(problem=Problem(dim=2, radius=1.0, horizon=100), block=4)
     memory, x, noise = policy.init(1), np.array([[0.6, 0.2]]), np.full((1, 1), 3.0)
     for r in (1.0, 0.0, 1.0, 1.0):

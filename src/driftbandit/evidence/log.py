@@ -23,7 +23,7 @@ from driftbandit.problem import Problem
 from driftbandit.reward import Reward
 
 
-class Lessons(NamedTuple):
+class Examples(NamedTuple):
     """Clean rows, their contexts (m, d), and their rewards (n,) as learners take them."""
 
     chunk: Chunk
@@ -107,7 +107,7 @@ class Log:
                 yield chunk
         counts.check()
 
-    def lessons(self) -> Iterator[Lessons]:
+    def examples(self) -> Iterator[Examples]:
         """Clean rows that the features and the reward can take."""
         if not self._own:
             check_columns(self.features, self.sample)
@@ -120,11 +120,11 @@ class Log:
                 if good:
                     yield self._encoded(chunk.take(good))
 
-    def _encoded(self, chunk: Chunk) -> Lessons:
+    def _encoded(self, chunk: Chunk) -> Examples:
         pairs = [self.reward.inside(value) for value in chunk.reward.tolist()]
         X = encoded(self.features, chunk)
         self.counts.clipped += sum(clipped for _, clipped in pairs)
-        return Lessons(chunk, X, np.array([r for r, _ in pairs]))
+        return Examples(chunk, X, np.array([r for r, _ in pairs]))
 
     def _fits(self, row: Chunk) -> bool:
         """Whether one row can be taken; counted as bad if not."""
@@ -183,7 +183,7 @@ class Log:
         scheduler: str | None = None,
         workers: int | None = None,
     ) -> Any:
-        """A learner that is taught all of the log, in its order: see `evidence.replay`. A keyed
+        """A learner that is trained all of the log, in its order: see `evidence.replay`. A keyed
         loop's ledger may be replayed by a Dask cluster: the address of its `scheduler`, or "local"
         for one here with so many `workers`."""
         from driftbandit.evidence import replay

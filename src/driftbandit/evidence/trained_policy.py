@@ -1,4 +1,4 @@
-"""Pupils: learners that are taught by a log, and asked before they are told."""
+"""Pupils: learners that are trained by a log, and asked before they are told."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from driftbandit import validate
 from driftbandit.bandit import Bandit
 from driftbandit.estimators.increments import Arms
-from driftbandit.evidence.log import Lessons
+from driftbandit.evidence.log import Examples
 from driftbandit.evidence.reading.chunk import Chunk, Floats
 from driftbandit.loop import time_discount
 from driftbandit.loop.exploration import Floor, Rule
@@ -24,8 +24,8 @@ from driftbandit.problem import Problem
 class Pupil:
     """A policy's learner, and the rule by which it decides.
 
-    A reward teaches `wait` seconds after its decision, as it did when the log was written; with
-    wait = 0 it teaches before the next row. With a half-life, memory ages in time.
+    A reward trains `wait` seconds after its decision, as it did when the log was written; with
+    wait = 0 it trains before the next row. With a half-life, memory ages in time.
     """
 
     absent = 0
@@ -53,12 +53,12 @@ class Pupil:
         """Whether it has an estimate to predict rewards from."""
         return hasattr(self.bandit, "theta")
 
-    def play(self, lessons: Lessons, arms: Arms) -> Floats:
+    def play(self, examples: Examples, arms: Arms) -> Floats:
         """Decide on every row, then learn from it."""
-        chunk, X = lessons.chunk, lessons.X
+        chunk, X = examples.chunk, examples.X
         pi, self.z = np.zeros(len(X)), np.zeros(len(X))
         start, end = chunk.start.tolist(), (chunk.start + chunk.sizes).tolist()
-        chosen, at, r = arms.chosen.tolist(), chunk.at.tolist(), lessons.r.tolist()
+        chosen, at, r = arms.chosen.tolist(), chunk.at.tolist(), examples.r.tolist()
         greedy = self.rule == Floor()
         for k, (first, last) in enumerate(zip(start, end)):
             self._catch_up(at[k])
@@ -72,11 +72,11 @@ class Pupil:
             self._due.append((X[chosen[k]], r[k], at[k]))
         return pi
 
-    def teach(self, lessons: Lessons) -> None:
+    def train(self, examples: Examples) -> None:
         """Learn from every row without being asked."""
-        chunk = lessons.chunk
+        chunk = examples.chunk
         for row in zip(
-            lessons.X[chunk.start + chunk.action], lessons.r.tolist(), chunk.at.tolist()
+            examples.X[chunk.start + chunk.action], examples.r.tolist(), chunk.at.tolist()
         ):
             self._learn(*row)
 

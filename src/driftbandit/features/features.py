@@ -247,13 +247,13 @@ class Features(Recipe):
         *,
         arm: Sequence[str] = (),
         dim: int | str | None = None,
-        say: Callable[[str], object] = log.info,
+        report: Callable[[str], object] = log.info,
     ) -> Features:
         """A proposal from data: look at it, and correct it. `arm` names the columns that
-        describe arms. `say` is told the reason for every column; `say=print` shows them."""
+        describe arms. `report` gets the reason for every column; `report=print` shows them."""
         from driftbandit.features.sample import propose
 
-        return propose(frame, arm, dim, say)
+        return propose(frame, arm, dim, report)
 
     def __repr__(self) -> str:
         parts = [f"context={dict(self.context)}", f"arm={dict(self.arm)}"]

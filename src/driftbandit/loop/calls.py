@@ -76,7 +76,7 @@ class Calls:
 
         return Started(ticket, finish)
 
-    def record(
+    def record_fallback(
         self, context: Any, arms: Any, *, id: Any = None, default: Any = None, **options: Any
     ) -> Started:
         """A choice that was made elsewhere."""
@@ -109,7 +109,7 @@ class Calls:
         ticket = Ticket(kind, when, text("id", id), data=data)
         return Started(ticket, lambda: ticket.word)
 
-    def together(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:
+    def submit_many(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:
         """Answers to many calls that are stored together; in place of one that is refused, the
         error."""
         begun = [_tried(self._begin, *call) for call in calls]
@@ -125,12 +125,14 @@ class Calls:
     def _begin(self, kind: str, options: Mapping[str, Any]) -> Question | Started:
         known: dict[str, Callable[..., Question | Started]] = {
             "decide": self._question,
-            "record": self.record,
+            "record_fallback": self.record_fallback,
             "reward": self.reward,
             "cancel": self.cancel,
         }
         if kind not in known:
-            raise ValueError(f"a call is 'decide', 'record', 'reward' or 'cancel', got {kind!r}")
+            raise ValueError(
+                f"a call is 'decide', 'record_fallback', 'reward' or 'cancel', got {kind!r}"
+            )
         return known[kind](**options)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import numbers
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from driftbandit import validate
 from driftbandit.durations import seconds
@@ -23,7 +24,7 @@ from driftbandit.recipe import Recipe
 from driftbandit.reward import Reward
 
 CLOCKS = ("wall", "events")
-MODES = ("live", "apprentice")
+MODES = ("active", "apprentice")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -35,10 +36,11 @@ class Declaration(Recipe):
     reward: Reward
     policy: Any = None  # a class, or a recipe for the features' problem
     half_life: Any = None
-    keep: Any = None
+    retention: Any = None
     seed: int = 0
     clock: str = "wall"
     key: str | None = None  # what each learner belongs to, if there is one for each
+    former: ClassVar[Mapping[str, str]] = {"keep": "retention"}
 
     def __post_init__(self) -> None:
         if not isinstance(self.features, Features):
@@ -52,14 +54,15 @@ class Declaration(Recipe):
         self._set(
             policy=self._policy(),
             seed=validate.count("seed", self.seed, "of the loop's random choices", least=0),
-            keep=None if self.keep is None else seconds(self.keep, "keep"),
+            retention=None if self.retention is None else seconds(self.retention, "retention"),
         )
         if self.half_life not in (None, "auto"):
             self._set(half_life=seconds(self.half_life, "half_life"))
-        self.taught  # noqa: B018  (checks `half_life`)
-        if self.keep is not None and self.keep <= self.reward.wait:
+        self.trained  # noqa: B018  (checks `half_life`)
+        if self.retention is not None and self.retention <= self.reward.wait:
             raise ValueError(
-                f"keep must be longer than wait, {self.reward.wait:g} s, got {self.keep:g} s"
+                f"retention must be longer than wait, {self.reward.wait:g} s, got "
+                f"{self.retention:g} s"
             )
 
     def _policy(self) -> RowPolicy:
@@ -86,7 +89,7 @@ class Declaration(Recipe):
         return policy
 
     @cached_property
-    def taught(self) -> RowPolicy:
+    def trained(self) -> RowPolicy:
         """The policy with its memory in time, where that is asked for."""
         if self.half_life is None:
             return self.policy
@@ -97,14 +100,17 @@ class Declaration(Recipe):
 class Settings(Recipe):
     """How decisions are made: each change is an event."""
 
-    rule: Rule = field(default_factory=Floor)
-    mode: str = "live"
+    exploration: Rule = field(default_factory=Floor)
+    mode: str = "active"
     holdout: float = 0.0
     guard: Guard | None = None
     trials: Mapping[str, float] = field(default_factory=dict)  # shares of decisions by candidate
+    former: ClassVar[Mapping[str, str]] = {"rule": "exploration"}
 
     def __post_init__(self) -> None:
-        check_rule(self.rule)
+        self._set(exploration=exploration_rule(self.exploration))
+        if self.mode == "live":  # as version 0.2 stored it
+            self._set(mode="active")
         if self.mode not in MODES:
             raise ValueError(f"mode must be one of {MODES}, got {validate.show(self.mode)}")
         holdout = validate.nonnegative("holdout", self.holdout, "share of keys")
@@ -128,9 +134,16 @@ class Settings(Recipe):
         return {name: share for name, share in shares.items() if share > 0.0}
 
 
-def check_rule(rule: Any) -> None:
-    if not isinstance(rule, Rule) or type(rule) is Rule:
-        raise ValueError(f"rule must be one such as Floor(), got {validate.show(rule)}")
+def exploration_rule(given: Any) -> Rule:
+    """Return the rule that an option says: a rule, or the share of a `Floor`."""
+    if isinstance(given, Rule) and type(given) is not Rule:
+        return given
+    if isinstance(given, (Rule, bool)) or not isinstance(given, numbers.Real):
+        raise ValueError(
+            "exploration must be a share such as 0.05, or a rule such as Thompson(0.05), got "
+            f"{validate.show(given)}"
+        )
+    return Floor(float(given))
 
 
 def check_name(name: Any) -> str:

@@ -1,4 +1,4 @@
-"""Rules that turn a learner into decisions whose probabilities are known exactly.
+"""Exploration: rules that turn a learner into decisions whose probabilities are known exactly.
 
 Randomness comes from a hash of words, such as (the loop's seed, the decision's id, the policy's
 name), and never from a clock or a stream: the same words and learner give the same decision.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,10 +24,10 @@ from driftbandit.recipe import Recipe
 Words = tuple[int | str, ...]
 
 
-def uniform(*words: int | str) -> float:
+def draw(*words: int | str) -> float:
     """A number in [0, 1) that only depends on these words; the last one says what it is for.
 
-    >>> uniform(7, "decision 1", "pick") == uniform(7, "decision 1", "pick")
+    >>> draw(7, "decision 1", "pick") == draw(7, "decision 1", "pick")
     True
     """
     return math.ldexp(_hash(words) >> 11, -53)
@@ -41,32 +41,34 @@ def _hash(words: Words) -> int:
 def pick(p: Floats, words: Words) -> int:
     """An arm, k with probability p[k]; never one of probability 0."""
     edges = np.cumsum(p)
-    return int(np.searchsorted(edges, uniform(*words, "pick") * edges[-1], side="right"))
+    return int(np.searchsorted(edges, draw(*words, "pick") * edges[-1], side="right"))
 
 
 @dataclass(frozen=True)
 class Rule(Recipe):
-    """Base of rules: what `weights` says, and a `share` of all decisions uniform among K arms.
+    """Base of rules: what `weights` says, and a share `uniform` of all decisions among K arms.
 
-    So no probability is below share/K, and every logged decision can later be evaluated for any
+    So no probability is below uniform/K, and every logged decision can later be evaluated for any
     other policy. A rule reads the bandit and leaves it as it is.
     """
 
-    share: float = 0.0
+    uniform: float = 0.0
+    former: ClassVar[Mapping[str, str]] = {"share": "uniform"}
 
     def __post_init__(self) -> None:
-        share = validate.nonnegative("share", self.share, "part of all decisions to explore with")
-        if share > 1.0:
-            raise ValueError(f"share must be at most 1, such as 0.02, got {share:g}")
-        self._set(share=share)
+        meaning = "part of all decisions to explore with"
+        uniform = validate.nonnegative("uniform", self.uniform, meaning)
+        if uniform > 1.0:
+            raise ValueError(f"uniform must be at most 1, such as 0.02, got {uniform:g}")
+        self._set(uniform=uniform)
 
     def weights(self, bandit: Bandit, X: Floats, words: Words) -> Floats:
-        """Probabilities of arms X (K, dim) before the share is mixed in."""
+        """Probabilities of arms X (K, dim) before the uniform share is mixed in."""
         raise NotImplementedError
 
     def probabilities(self, bandit: Bandit, X: Floats, words: Words) -> Floats:
         """Exact probabilities of arms X (K, dim): math.fsum of them is 1.0."""
-        p = (1.0 - self.share) * self.weights(bandit, X, words) + self.share / len(X)
+        p = (1.0 - self.uniform) * self.weights(bandit, X, words) + self.uniform / len(X)
         return completed(p, int(np.argmax(p)))
 
 
@@ -79,7 +81,7 @@ def completed(p: Floats, k: int) -> Floats:
 
 @dataclass(frozen=True)
 class Floor(Rule):
-    """The policy's own choice, and uniform exploration: p = (1 - share) 1[best] + share/K.
+    """The policy's own choice, and uniform exploration: p = (1 - uniform) 1[best] + uniform/K.
 
     >>> from driftbandit import DOMD, Problem
     >>> bandit = Bandit(DOMD(problem=Problem(dim=1)))
@@ -91,7 +93,7 @@ class Floor(Rule):
         if bandit.policy.noise_size:
             raise ValueError(
                 f"{bandit.policy.name} draws its arms, so their probabilities are not known: use "
-                "exploration='ucb', or the rule Thompson()"
+                "exploration='ucb', or exploration=Thompson()"
             )
         p = np.zeros(len(X))
         p[bandit.choose(X)] = 1.0

@@ -1,6 +1,6 @@
 """Forgetting in time: policies whose discounts count steps of the clock instead of rounds.
 
-A learner that is taught at moments ages by `steps(elapsed)` before every reward:
+A learner that is trained at moments ages by `steps(elapsed)` before every reward:
 
     bandit.update(x, r, steps=clock.steps(at - before))
 

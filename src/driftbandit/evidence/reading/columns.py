@@ -79,7 +79,7 @@ def exported(found: Sequence[str]) -> bool:
 
 
 def _skipped(status: Any, position: Any) -> str | None:
-    """Why a row of an export teaches nothing here."""
+    """Why a row of an export trains nothing here."""
     return UNTAUGHT.get(status) or (None if missing(position) else SLATE)
 
 

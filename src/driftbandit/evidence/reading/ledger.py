@@ -1,4 +1,4 @@
-"""The ledger of a loop as a log: a row for every lesson, in the order they were taught."""
+"""The ledger of a loop as a log: a row for every example, in the order they were trained."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from driftbandit.evidence.reading.chunk import BAD, NAMES, SKIP, Batch
 from driftbandit.evidence.reading.columns import ROWS, SLATE, UNTAUGHT, Source
 from driftbandit.loop.learning.learner import Learner
-from driftbandit.loop.state.reward_windows import Book, Lesson
+from driftbandit.loop.state.reward_windows import Book, Example
 from driftbandit.loop.state.versions import versions
 from driftbandit.loop.storage.events import Event
 from driftbandit.loop.storage.ledger import Ledger
@@ -27,7 +27,7 @@ ENDINGS = (".db", ".sqlite", ".sqlite3")
 
 
 class Where(NamedTuple):
-    """A loop in a ledger, and the policy that is taught its lessons: its own if None."""
+    """A loop in a ledger, and the policy that is trained its examples: its own if None."""
 
     path: str
     name: str
@@ -52,11 +52,11 @@ class Where(NamedTuple):
         if ledger.base:
             raise ValueError(
                 "the beginning of this ledger is gone (keep= or erase): another policy cannot be "
-                "taught all of it; replay a file written with log.write"
+                "trained all of it; replay a file written with log.write"
             )
         if any(version.reign for version in known.versions.values()):
             raise ValueError(
-                "the live policy of this ledger was replaced: another policy cannot be taught all "
+                "the live policy of this ledger was replaced: another policy cannot be trained all "
                 "of it; replay a file written with log.write"
             )
         changed = replace(known.declaration, policy=self.policy, half_life=self.half_life)
@@ -70,7 +70,7 @@ def is_ledger(source: Any) -> bool:
 
 
 class LedgerSource(Source):
-    """The lessons of a loop; others may go on writing to its ledger."""
+    """The examples of a loop; others may go on writing to its ledger."""
 
     def __init__(self, path: str | os.PathLike[str], name: str) -> None:
         self.where = Where(os.fspath(path), name)
@@ -82,12 +82,12 @@ class LedgerSource(Source):
         with self.where.opened() as (ledger, known):
             start = origin(ledger)
             state, changes = unfold(ledger, known, start)
-            lessons = (change for change in changes if isinstance(change, Lesson))
-            while part := list(islice(lessons, ROWS)):
-                events = ledger.events([lesson.decision for lesson in part])
-                rows = [_row(events.get(lesson.decision), lesson) for lesson in part]
+            examples = (change for change in changes if isinstance(change, Example))
+            while part := list(islice(examples, ROWS)):
+                events = ledger.events([example.decision for example in part])
+                rows = [_row(events.get(example.decision), example) for example in part]
                 yield _batch(rows)
-            rest = _untaught(state.book, start)
+            rest = _untrained(state.book, start)
             while words := list(islice(rest, ROWS)):
                 yield _batch([{SKIP: word} for word in words])
 
@@ -98,7 +98,7 @@ class LedgerSource(Source):
         scheduler: str | None,
         workers: int | None,
     ) -> Learner:
-        """The loop's learner, or that of another policy, taught exactly as the loop teaches."""
+        """The loop's learner, or that of another policy, trained exactly as the loop trains."""
         where = self.where._replace(policy=policy, half_life=half_life)
         if scheduler is not None:
             from driftbandit.evidence.spread import spread
@@ -112,8 +112,8 @@ def _batch(rows: list[dict[str, Any]]) -> Batch:
     return {name: [row.get(name) for row in rows] for name in (*NAMES, SKIP, BAD)}
 
 
-def _untaught(book: Book, start: Event | None) -> Iterator[str]:
-    """Why decisions taught nothing, once for each: who evaluates the others must know of them."""
+def _untrained(book: Book, start: Event | None) -> Iterator[str]:
+    """Why decisions trained nothing, once for each: who evaluates the others must know of them."""
     before: dict[str, int] = start.read()["mark"][-1] if start else {}
     yield from repeat(UNTAUGHT["open"], sum(len(each.values) for each in book.open.values()))
     for word, count in (("cancelled", "cancel cancelled"), ("missing", "missing")):
@@ -121,8 +121,8 @@ def _untaught(book: Book, start: Event | None) -> Iterator[str]:
             yield from repeat(UNTAUGHT[word], book.counts[count] - before.get(count, 0))
 
 
-def _row(event: Any, lesson: Lesson) -> dict[str, Any]:
-    """A lesson and the decision it is about."""
+def _row(event: Any, example: Example) -> dict[str, Any]:
+    """A example and the decision it is about."""
     if event is None or event.kind != "decide":
         return {BAD: "a decision that is not in the ledger"}
     data = event.read()
@@ -136,8 +136,8 @@ def _row(event: Any, lesson: Lesson) -> dict[str, Any]:
         "names": data["names"],
         "action": data["names"][data["choice"]],
         "probabilities": data["p"],
-        "reward": lesson.value,
-        "time": lesson.at,
+        "reward": example.value,
+        "time": example.at,
         "key": event.key,
         "id": event.id,
         "default": data.get("default"),

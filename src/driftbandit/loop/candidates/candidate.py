@@ -1,4 +1,4 @@
-"""A candidate: a learner beside the live one that is taught the same lessons."""
+"""A candidate: a learner beside the live one that is trained the same examples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftbandit.loop.exploration import Rule
 from driftbandit.loop.learning.keyed import learner_for
 from driftbandit.loop.learning.learner import View
 from driftbandit.loop.state.versions import Shadow
-from driftbandit.loop.state.waiting import Lesson
+from driftbandit.loop.state.waiting import Example
 from driftbandit.policies.base import Floats
 
 
@@ -33,24 +33,24 @@ class Candidate:
         except ValueError:  # a column that it requires is missing, or of another kind
             return None
 
-    def rule(self, settings: Settings) -> Rule:
+    def exploration(self, settings: Settings) -> Rule:
         """Its own, or the loop's."""
-        return self.shadow.rule or settings.rule
+        return self.shadow.exploration or settings.exploration
 
     def vote(self, X: Floats, settings: Settings, asked: Asked, view: View) -> Vote:
         """What it would do with arms X (K, size)."""
-        rule = self.rule(settings)
+        rule = self.exploration(settings)
         return Vote(rule.probabilities(view.bandit, X, words(asked, view)), view.aged)
 
     def now(self, X: Floats, settings: Settings, asked: Asked, at: float) -> Floats:
         """What it would do in a decision of that time, with all that it knows now."""
         return self.vote(X, settings, asked, self.learner.exact(at, asked.key)).p
 
-    def teach(self, lesson: Lesson, X: Floats | None, choice: int | None) -> None:
-        """The lesson that the live learner is taught, from rows (k, K, size) of its own."""
-        x = None if X is None or choice is None else X[lesson.position or 0, choice]
+    def train(self, example: Example, X: Floats | None, choice: int | None) -> None:
+        """The example that the live learner is trained, from rows (k, K, size) of its own."""
+        x = None if X is None or choice is None else X[example.position or 0, choice]
         self.unread = self.unread + 1 if X is None else 0
-        self.learner.teach(lesson, x)
+        self.learner.train(example, x)
 
     def state(self) -> tuple[dict[str, Any], bytes]:
         """A checkpoint, as a learner's."""

@@ -1,6 +1,6 @@
 """The panel beside the live learner: candidates, and the tally of who is better.
 
-It is taught what the live learner is taught and asked before anybody is told, so it is a function
+It is trained what the live learner is trained and asked before anybody is told, so it is a function
 of the log, too. A loop without candidates and without a guard has an empty panel.
 """
 
@@ -23,7 +23,7 @@ from driftbandit.loop.deciding.mixture import Vote, Votes, probe
 from driftbandit.loop.deciding.types import Request
 from driftbandit.loop.learning.learner import Learner, View, digest
 from driftbandit.loop.state.definition import Past
-from driftbandit.loop.state.waiting import Lesson
+from driftbandit.loop.state.waiting import Example
 from driftbandit.loop.storage.events import DEFAULT, LIVE, Event
 
 LOOK = 100  # rows from one look of the guard to the next
@@ -37,7 +37,7 @@ class Panel:
 
     def __init__(self, past: Past) -> None:
         self.past, self.candidates, self._tally = past, dict[str, Candidate](), Tally()
-        self.demoted, self.skipped = False, Counter[str]()  # lessons in which nobody was compared
+        self.demoted, self.skipped = False, Counter[str]()  # examples in which nobody was compared
         self.alarm: Callable[[Tally], None] | None = None
         self._rows: list[Row] = []  # not added yet
         self._unseen = 0  # rows since the guard looked
@@ -57,10 +57,10 @@ class Panel:
         return slates.read_by(features, request)
 
     def probe(self, settings: Settings, learner: Learner) -> None:
-        """Raise if somebody could not vote with these settings: teaching must not fail later."""
-        probe(settings.rule, learner.bandit)
+        """Raise if somebody could not vote with these settings: training must not fail later."""
+        probe(settings.exploration, learner.bandit)
         for one in [*self.candidates.values()]:
-            probe(one.rule(settings), one.learner.bandit)
+            probe(one.exploration(settings), one.learner.bandit)
 
     def votes(
         self, settings: Settings, request: Request, role: str, asked: Asked, view: Viewed
@@ -75,20 +75,20 @@ class Panel:
                     found[name] = one.vote(X[0], settings, asked, view(name, one.learner))
         return found
 
-    def watch(self, lesson: Lesson, event: Event, learner: Learner) -> None:
-        """Ask everybody about a decision, then teach the candidates."""
+    def watch(self, example: Example, event: Event, learner: Learner) -> None:
+        """Ask everybody about a decision, then train the candidates."""
         about = case(event, self.past.declaration.seed, self.past.settings)
         X = {name: one.rows(about.request) for name, one in self.candidates.items()}
         if word := self._aside(about, learner):
             self.skipped[word] += 1
         else:
             able = {k: (self.candidates[k], x[0]) for k, x in X.items() if x is not None}
-            row = hear(lesson, about, learner, able)
-            self._rows.append(row._replace(metrics=recorded(lesson, about, self._tally)))
+            row = hear(example, about, learner, able)
+            self._rows.append(row._replace(metrics=recorded(example, about, self._tally)))
             self._unseen += 1
-        choice = about.answer.choices[lesson.position or 0]
+        choice = about.answer.choices[example.position or 0]
         for name, one in self.candidates.items():
-            one.teach(lesson, X[name], choice)
+            one.train(example, X[name], choice)
 
     def _aside(self, about: Case, learner: Learner) -> str:
         """Why nobody is compared; "" if they are."""

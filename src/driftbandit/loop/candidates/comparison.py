@@ -68,7 +68,7 @@ class Comparison:
     | `values` | mean reward of each by name, in its unit |
     | `leads` | differences on the same rows: of rewards, and of the guard's metrics |
     | `trials` | shares of decisions by candidate |
-    | `skipped` | lessons in which nobody was compared, by reason |
+    | `skipped` | examples in which nobody was compared, by reason |
     | `unread` | latest decisions in a row that a candidate could not read |
     """
 
@@ -87,7 +87,7 @@ class Comparison:
                 return each
         raise ValueError(
             f"{first!r} was not compared with {second!r} yet: wait until some decisions are "
-            "taught, and pass default= to decide if one of the two is the default"
+            "trained, and pass default= to decide if one of the two is the default"
         )
 
     def between(self, first: str, second: str) -> list[Lead]:

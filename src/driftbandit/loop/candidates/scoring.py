@@ -84,11 +84,11 @@ class Live:
     def now(self) -> Floats:
         """What it would do now."""
         own = words(self._case.asked, self._view)
-        return self._case.settings.rule.probabilities(self._view.bandit, self._X, own)
+        return self._case.settings.exploration.probabilities(self._view.bandit, self._X, own)
 
     @property
     def then(self) -> Floats:
         """What it did, where it acted or voted; what it would do now where it did neither."""
         if LIVE in self._case.votes:
             return self._case.votes[LIVE].p
-        return self._case.h if self._case.answer.role == "live" else self.now
+        return self._case.h if self._case.answer.role == "active" else self.now

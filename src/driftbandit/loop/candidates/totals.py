@@ -1,6 +1,6 @@
-"""The tally of comparisons: running sums over lessons, from which all bounds follow.
+"""The tally of comparisons: running sums over examples, from which all bounds follow.
 
-How lessons are cut into groups changes nothing, to the last bit: sums go on row by row.
+How examples are cut into groups changes nothing, to the last bit: sums go on row by row.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from driftbandit.loop.config import Settings
 from driftbandit.loop.deciding import slates
 from driftbandit.loop.deciding.mixture import Vote, Votes, mixed
 from driftbandit.loop.deciding.types import Answer, Request
-from driftbandit.loop.exploration import uniform
+from driftbandit.loop.exploration import draw
 from driftbandit.loop.learning.learner import Learner, View
 from driftbandit.loop.state.versions import Version
 from driftbandit.loop.storage.events import LIVE
@@ -55,7 +55,7 @@ def held_out(settings: Settings, asked: Asked) -> bool:
     """Whether a key is in the share that always gets the default; without a key each decision is
     drawn on its own."""
     who = asked.id if asked.key is None else asked.key
-    return uniform(asked.seed, who, "holdout") < settings.holdout
+    return draw(asked.seed, who, "holdout") < settings.holdout
 
 
 def decided(
@@ -76,10 +76,12 @@ def decided(
         return own if request.k is None else (*own, place)
 
     def acting(place: int, left: Ints) -> Floats:
-        if role != "live":
-            return _aside(settings.rule.share if role == "apprentice" else 0.0, request, left)
+        if role != "active":
+            return _aside(
+                settings.exploration.uniform if role == "apprentice" else 0.0, request, left
+            )
         rows = X[place] if request.k is None else X[place, left]
-        return settings.rule.probabilities(view.bandit, rows, named(place))
+        return settings.exploration.probabilities(view.bandit, rows, named(place))
 
     def at(place: int, left: Ints) -> Floats:
         p = acting(place, left)
@@ -159,7 +161,7 @@ def choose(
         with learner.lock:
             if learner.version is not version:  # it has grown meanwhile
                 continue
-            # in a trial everybody has had the same lessons: one position is logged for all
+            # in a trial everybody has had the same examples: one position is logged for all
             view = (learner.exact if settings.trials else learner.view)(at, asked.key)
             theta = view.bandit.theta.copy()
             if not request.names:
@@ -173,7 +175,7 @@ def choose(
                 )
             arms, p = decided(settings, request, played, asked, X, view, votes)
             if votes:
-                live = settings.rule.probabilities(view.bandit, X[0], words(asked, view))
+                live = settings.exploration.probabilities(view.bandit, X[0], words(asked, view))
                 votes = {LIVE: Vote(live, view.aged), **votes}
         x = X[np.arange(len(arms)), arms]
         means = np.atleast_1d(version.policy.problem.family.mu(x @ theta)).tolist()

@@ -39,7 +39,7 @@ def logged(asked: Request, made: Choice, settings: int) -> str:
             "role": answer.role,
             "version": made.version.name,
             "settings": settings,
-            "learner": [view.seq, view.lessons, view.aged],
+            "learner": [view.seq, view.examples, view.aged],
         }
         | ({"trial": trial} if trial else {})
     )

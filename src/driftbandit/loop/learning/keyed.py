@@ -1,6 +1,6 @@
 """A learner for each key, born from the population's and still a function of the log.
 
-All lessons teach the population. A key's own learner is born at its first lesson: it begins with
+All examples train the population. A key's own learner is born at its first example: it begins with
 the population's estimate of that moment, trusted as if it came from a few rewards of its own, and
 departs from it as evidence comes.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from driftbandit.bandit import Bandit
 from driftbandit.loop.config import Declaration
 from driftbandit.loop.learning.learner import Learner, View, digest, elapsed
-from driftbandit.loop.state.reward_windows import Lesson
+from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.state.versions import Version
 from driftbandit.loop.storage.events import LedgerError
 from driftbandit.policies.base import Floats
@@ -39,7 +39,7 @@ class Own:
 
 
 class Keyed(Learner):
-    """The population in `row`, and a row for each key that was taught."""
+    """The population in `row`, and a row for each key that was trained."""
 
     def __init__(self, declaration: Declaration, version: Version) -> None:
         self._own: dict[str, Own] = {}
@@ -51,18 +51,18 @@ class Keyed(Learner):
         assert isinstance(policy, DOMD)
         return policy
 
-    def teach(self, lesson: Lesson, x: Floats | None) -> None:
+    def train(self, example: Example, x: Floats | None) -> None:
         with self.lock:
-            if x is not None and lesson.key is not None:
-                self._teach_own(lesson.key, lesson, x)
-            super().teach(lesson, x)
+            if x is not None and example.key is not None:
+                self._train_own(example.key, example, x)
+            super().train(example, x)
 
-    def _teach_own(self, key: str, lesson: Lesson, x: Floats) -> None:
+    def _train_own(self, key: str, example: Example, x: Floats) -> None:
         own = self._own.get(key)
         if own is None:
             own = self._own[key] = self._begun(key)
-        self._learn(own.bandit, x, lesson, own.last)
-        own.last = lesson.at
+        self._learn(own.bandit, x, example, own.last)
+        own.last = example.at
 
     def _begun(self, key: str) -> Own:
         return Own(self.policy, born(self.policy, self.row), self.last)
@@ -83,9 +83,9 @@ class Keyed(Learner):
     def seen(self, aged: float, key: str | None) -> View:
         own = self._own.get(str(key))
         if own is not None and not self.timed:
-            return View(own.bandit, self.seq, self.lessons, 0.0)
+            return View(own.bandit, self.seq, self.examples, 0.0)
         row = born(self.policy, self.row) if own is None else own.row
-        return View(self._older(row, aged), self.seq, self.lessons, aged)
+        return View(self._older(row, aged), self.seq, self.examples, aged)
 
     def drop(self, key: str) -> None:
         with self.lock:

@@ -16,7 +16,7 @@ from driftbandit import files
 from driftbandit.bandit import Bandit
 from driftbandit.loop import time_discount
 from driftbandit.loop.config import Declaration
-from driftbandit.loop.state.reward_windows import Lesson
+from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.state.versions import Version
 from driftbandit.loop.storage.events import Event, LedgerError
 from driftbandit.policies.base import Floats
@@ -30,18 +30,18 @@ class View(NamedTuple):
     """A bandit to decide with, and what it had learnt: that is stored with the decision."""
 
     bandit: Bandit
-    seq: int  # the event that gave the latest lesson
-    lessons: int
+    seq: int  # the event that gave the latest example
+    examples: int
     aged: float  # seconds by which its memory was aged
 
 
 class Learner:
-    """One row, taught lesson by lesson. Hold `lock` while a view is used."""
+    """One row, trained example by example. Hold `lock` while a view is used."""
 
     def __init__(self, declaration: Declaration, version: Version) -> None:
         self.reward = declaration.reward
         self.lock = threading.RLock()
-        self.seq, self.lessons, self.last = 0, 0, -math.inf  # last: `at` of what was taught last
+        self.seq, self.examples, self.last = 0, 0, -math.inf  # last: `at` of what was trained last
         self._put(version, version.policy.fresh.copy())
 
     def _put(self, version: Version, row: Floats) -> None:
@@ -49,20 +49,20 @@ class Learner:
         self.bandit = Bandit.from_row(version.policy, row)
         self._aged: tuple[float, float, View] | None = None
 
-    def teach(self, lesson: Lesson, x: Floats | None) -> None:
-        """One lesson; x is the row of the chosen arm, None if no arm was chosen."""
+    def train(self, example: Example, x: Floats | None) -> None:
+        """One example; x is the row of the chosen arm, None if no arm was chosen."""
         with self.lock:
             if x is not None:
-                self._learn(self.bandit, x, lesson, self.last)
-                self.last = lesson.at
-            self.seq, self.lessons = lesson.event, self.lessons + 1
+                self._learn(self.bandit, x, example, self.last)
+                self.last = example.at
+            self.seq, self.examples = example.event, self.examples + 1
 
-    def _learn(self, bandit: Bandit, x: Floats, lesson: Lesson, last: float) -> None:
-        """One lesson for a bandit that was taught at `last` before."""
-        steps = time_discount.steps(elapsed(lesson.at, last)) if self.timed else 1.0
+    def _learn(self, bandit: Bandit, x: Floats, example: Example, last: float) -> None:
+        """One example for a bandit that was trained at `last` before."""
+        steps = time_discount.steps(elapsed(example.at, last)) if self.timed else 1.0
         if x.size < self.version.policy.problem.dim:
             x = self.version.features.pad(x)
-        bandit.update(x, self.reward.inside(lesson.value)[0], steps=steps)
+        bandit.update(x, self.reward.inside(example.value)[0], steps=steps)
 
     def grow(self, event: Event) -> None:
         """More coordinates, which nothing is known of."""
@@ -75,13 +75,13 @@ class Learner:
     def become(self, other: Learner, event: Event) -> None:
         """All that another one has learnt, and its version; `event` promoted it."""
         about, state = other.state()
-        about |= {"seq": self.seq, "lessons": self.lessons}
+        about |= {"seq": self.seq, "examples": self.examples}
         self.load(about, state, other.version.promoted(event.seq))
 
     def count(self, event: Event) -> None:
-        """A change that is no lesson counts like one: what was decided before it was decided by
+        """A change that is no example counts like one: what was decided before it was decided by
         another learner."""
-        self.seq, self.lessons = event.seq, self.lessons + 1
+        self.seq, self.examples = event.seq, self.examples + 1
 
     def _grow(self, larger: Version) -> None:
         row = grown_rows(self.version.policy, larger.policy, self.row[None])[0]
@@ -101,7 +101,7 @@ class Learner:
         return view
 
     def exact(self, at: float, key: str | None) -> View:
-        """The same with all lessons so far, which a view that serves for a second may not have."""
+        """The same with all examples so far, which a view that serves for a second may not have."""
         return self.seen(self.aged(at, key), key)
 
     def aged(self, at: float, key: str | None) -> float:
@@ -111,7 +111,7 @@ class Learner:
     def seen(self, aged: float, key: str | None) -> View:
         """The learner for a key, or a copy that has aged by so many seconds."""
         bandit = self._older(self.row, aged) if self.timed else self.bandit
-        return View(bandit, self.seq, self.lessons, aged)
+        return View(bandit, self.seq, self.examples, aged)
 
     def _older(self, row: Floats, seconds: float) -> Bandit:
         bandit = Bandit.from_row(self.version.policy, row.copy())
@@ -128,7 +128,7 @@ class Learner:
             state = self.row.astype("<f8").tobytes()
             about = {
                 "seq": self.seq,
-                "lessons": self.lessons,
+                "examples": self.examples,
                 "last": self.last if self.last > -math.inf else None,
                 "version": self.version.name,
                 "format": files.VERSION,
@@ -145,7 +145,7 @@ class Learner:
         row = np.frombuffer(state, dtype="<f8").astype(np.float64)
         with self.lock:
             self._put(version, row)
-            self.seq, self.lessons = about["seq"], about["lessons"]
+            self.seq, self.examples = about["seq"], about["examples"]
             self.last = -math.inf if about["last"] is None else about["last"]
 
     @property
@@ -156,7 +156,7 @@ class Learner:
 
 
 def elapsed(at: float, last: float) -> float:
-    """Seconds since something was taught; 0 if nothing was."""
+    """Seconds since something was trained; 0 if nothing was."""
     return max(0.0, at - last) if last > -math.inf else 0.0
 
 

@@ -16,7 +16,7 @@ from driftbandit.loop.learning.learner import Learner, View
 from driftbandit.loop.storage.events import Event, LedgerError
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training.replay import Past, State, latest, origin, unfold
-from driftbandit.loop.training.trainer import Teacher
+from driftbandit.loop.training.trainer import Trainer
 
 CLOSE = 1e-9  # on another type of CPU
 NEVER = (0.0,)  # how old a candidate was that had no vote
@@ -44,31 +44,31 @@ class Audit(NamedTuple):
 
 
 def audit(ledger: Ledger, past: Past, id: str) -> Audit:
-    """Teach the learner up to the point at which it decided, and decide again."""
+    """Train the learner up to the point at which it decided, and decide again."""
     event = ledger.find(id)
     if event is None:
         raise ValueError(f"there is no decision {id!r} in the log: check the id")
-    lessons = event.read()["learner"][1]
-    if _is_gone(ledger, lessons):
+    examples = event.read()["learner"][1]
+    if _is_gone(ledger, examples):
         raise ValueError(
             f"decision {id!r} is older than the oldest checkpoint: it cannot be computed again"
         )
-    return _audited(past, event, latest(ledger, past, lessons))
+    return _audited(past, event, latest(ledger, past, examples))
 
 
-def _is_gone(ledger: Ledger, lessons: int) -> bool:
+def _is_gone(ledger: Ledger, examples: int) -> bool:
     start = origin(ledger)
-    return start is not None and start.read()["learner"]["lessons"] > lessons
+    return start is not None and start.read()["learner"]["examples"] > examples
 
 
 def audit_all(ledger: Ledger, past: Past) -> Iterator[Audit]:
-    """All decisions that can be redone, in one pass over the lessons."""
+    """All decisions that can be redone, in one pass over the examples."""
     state, changes = unfold(ledger, past, origin(ledger))
-    teacher = Teacher(state.learner, state.panel, ledger, dict(past.versions))
-    for lessons, event in _in_order(ledger):
-        if lessons < state.learner.lessons:
+    trainer = Trainer(state.learner, state.panel, ledger, dict(past.versions))
+    for examples, event in _in_order(ledger):
+        if examples < state.learner.examples:
             continue  # decided before the oldest checkpoint
-        teacher.teach(list(islice(changes, lessons - state.learner.lessons)))
+        trainer.train(list(islice(changes, examples - state.learner.examples)))
         yield _audited(past, event, state)
 
 
@@ -83,8 +83,8 @@ def _audited(past: Past, event: Event, state: State) -> Audit:
     request, answer = asked_for(data), answered(data)
     if not request.names:
         return Audit(id, [], [], [None for _ in answer.choices])
-    seq, lessons, aged = data["learner"]
-    if (learner.seq, learner.lessons) != (seq, lessons):
+    seq, examples, aged = data["learner"]
+    if (learner.seq, learner.examples) != (seq, examples):
         raise LedgerError(f"the log does not lead to decision {id!r}: restore it from a copy")
     features, settings = past.versions[data["version"]].features, past.settings[data["settings"]]
     view = learner.seen(aged, event.key)

@@ -16,7 +16,7 @@ WIDTHS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600,
 
 
 class Window(NamedTuple):
-    """Decisions from `start` to before `end`, of which `rows` were taught, and `values` of them."""
+    """Decisions from `start` to before `end`, of which `rows` were trained, and their `values`."""
 
     start: float
     end: float
@@ -26,11 +26,11 @@ class Window(NamedTuple):
 
 def curve(lines: list[Line], targets: Mapping[str, Target], reward: Reward) -> tuple[Window, ...]:
     """Windows begin at multiples of their width, so that they stay where they are while time goes
-    on. Those in which nothing was taught yet are left out."""
-    taught = [line["at"] for line in lines if line["status"] == "taught"]
-    if not taught:
+    on. Those in which nothing was trained yet are left out."""
+    trained = [line["at"] for line in lines if line["status"] == "trained"]
+    if not trained:
         return ()
-    width = _width(max(taught) - min(taught))
+    width = _width(max(trained) - min(trained))
     parts: dict[int, list[Line]] = {}
     for line in lines:
         parts.setdefault(math.floor(line["at"] / width), []).append(line)
@@ -38,7 +38,7 @@ def curve(lines: list[Line], targets: Mapping[str, Target], reward: Reward) -> t
         Window(
             k * width,
             (k + 1) * width,
-            sum(line["status"] == "taught" for line in parts[k]),
+            sum(line["status"] == "trained" for line in parts[k]),
             {name: value(parts[k], target, reward) for name, target in targets.items()},
         )
         for k in sorted(parts)

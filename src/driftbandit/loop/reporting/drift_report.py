@@ -28,7 +28,7 @@ class Change(NamedTuple):
 def changes(ledger: Ledger, past: Past, learner: Learner, since: float) -> list[Change]:
     """The clearest first. Both estimates share what was learnt before, so their difference is less
     uncertain than assumed here: what is named has moved."""
-    then = latest(ledger, past, _lessons(ledger, since)).learner
+    then = latest(ledger, past, _examples(ledger, since)).learner
     if then.version.reign != learner.version.reign:
         raise ValueError("the live policy was promoted after that date: pass a later since=")
     with learner.lock:
@@ -46,10 +46,10 @@ def changes(ledger: Ledger, past: Past, learner: Learner, since: float) -> list[
     ]
 
 
-def _lessons(ledger: Ledger, since: float) -> int:
+def _examples(ledger: Ledger, since: float) -> int:
     """What the learner had learnt by then, as far back as the log goes."""
     start, event = origin(ledger), ledger.before(since)
-    oldest = start.read()["learner"]["lessons"] if start else 0
+    oldest = start.read()["learner"]["examples"] if start else 0
     return max(oldest, event.read()["learner"][1] if event else 0)
 
 

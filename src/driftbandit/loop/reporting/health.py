@@ -29,9 +29,9 @@ class Health:
     | `decisions`, `rewards` | in all, of which `recent` decisions are judged below |
     | `missing`, `cancelled` | shares of what is closed, and of what was decided |
     | `clipped`, `late` | shares of rewards |
-    | `exploration` | mean probability that another arm than the likeliest is chosen |
-    | `lag` | lessons that wait to be taught, or to be heard of, and for how many seconds |
-    | `teaches` | whether this process teaches; else another one that writes to the ledger does |
+    | `exploration_share` | mean probability that another arm than the likeliest is chosen |
+    | `lag` | examples that wait to be trained, or to be heard of, and for how many seconds |
+    | `trains` | whether this process trains; else another one that writes to the ledger does |
     | `acts` | who acts: "live", the name of a promoted candidate, or "default" |
     | `candidates` | shares of decisions by name; 0 in the shadow |
     | `memory`, `state` | how many rewards the estimate rests on; how AutoDOMD sees its world |
@@ -50,9 +50,9 @@ class Health:
     cancelled: float
     clipped: float
     late: float
-    exploration: float
+    exploration_share: float
     lag: Lag
-    teaches: bool
+    trains: bool
     acts: str
     candidates: Mapping[str, float]
     memory: float | None
@@ -71,9 +71,10 @@ class Health:
         signs = {
             f"{self.late:.0%} of rewards come too late: raise wait": self.late > 0.05,
             f"{self.clipped:.0%} of rewards are out of range: widen the range": self.clipped > 0.01,
-            f"teaching is {self.lag.seconds:.0f} s behind": self.lag.seconds > 1.0,
+            f"training is {self.lag.seconds:.0f} s behind": self.lag.seconds > 1.0,
             f"rewards, observed minus expected: {_told(self.bias)}": bool(bias),
-            "no arm is ever explored: pass floor=0.02": self.recent and not self.exploration,
+            "no arm is ever explored: pass exploration=0.02": self.recent
+            and not self.exploration_share,
         }
         return [words for words, true in signs.items() if true]
 
@@ -87,11 +88,11 @@ class Health:
         return "\n".join([head, *(f"  {line}" for line in self._lines())])
 
     def _lines(self) -> list[str]:
-        shares = ("missing", "cancelled", "clipped", "late", "exploration")
+        shares = ("missing", "cancelled", "clipped", "late", "exploration_share")
         lines = [
             f"the latest {self.recent} decisions: "
             + ", ".join(f"{name} {getattr(self, name):.1%}" for name in shares),
-            f"lag {self.lag.seconds:.1f} s, {self.lag.lessons} lessons; {self._memory()}",
+            f"lag {self.lag.seconds:.1f} s, {self.lag.examples} examples; {self._memory()}",
             f"{self.acts} acts{self._candidates()}",
             f"observed minus expected: {_told(self.bias)}",
             "mean reward: " + "; ".join(f"{k} {_told(v)}" for k, v in self.values.items()),

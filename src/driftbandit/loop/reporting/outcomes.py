@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from driftbandit.loop.deciding.payloads import positions
-from driftbandit.loop.state.reward_windows import Book, Lesson
+from driftbandit.loop.state.reward_windows import Book, Example
 from driftbandit.loop.state.waiting import Open
 from driftbandit.loop.storage.events import Event
 from driftbandit.loop.storage.ledger import Ledger
@@ -17,7 +17,7 @@ from driftbandit.loop.training.trainer import Row
 class Story(NamedTuple):
     """Decisions in order of seq, a row for each position of a slate.
 
-    `reward` is the last word so far, or `missing` once that was taught; `status` is open, taught,
+    `reward` is the last word so far, or `missing` once that was trained; `status` is open, trained,
     missing (nothing came), or cancelled. `mean` is the reward that the learner expected, without a
     unit. `counts` are those of a book that knows nothing older.
     """
@@ -30,7 +30,7 @@ class Story(NamedTuple):
 def story(ledger: Ledger, past: Past, since: int) -> Story:
     """All decisions from the event `since` on."""
     reward = past.declaration.reward
-    book = Book(reward.wait, reward.missing, past.declaration.keep)
+    book = Book(reward.wait, reward.missing, past.declaration.retention)
     found: dict[Row, dict[str, Any]] = {}
     kinds: Counter[str] = Counter()
     for event in ledger.read(since):
@@ -46,9 +46,9 @@ def story(ledger: Ledger, past: Past, since: int) -> Story:
         elif event.kind in ("reward", "cancel", "metric"):
             _note(found, event, about, word)
         for change in changes:
-            if isinstance(change, Lesson) and (change.decision, change.position) in found:
+            if isinstance(change, Example) and (change.decision, change.position) in found:
                 own = found[change.decision, change.position]
-                own |= {"status": "taught", "reward": change.value}
+                own |= {"status": "trained", "reward": change.value}
     _still_open(found, book)
     return Story(list(found.values()), book.counts, kinds)
 

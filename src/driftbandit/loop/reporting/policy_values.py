@@ -45,7 +45,7 @@ def value(lines: list[Line], target: Target, reward: Reward) -> Mean | None:
     for line, weight in _weighed(lines, target):
         if weight is None and line["role"] not in ASIDE:
             return None
-        if weight is not None and line["status"] == "taught":
+        if weight is not None and line["status"] == "trained":
             values.append(seen(line, reward))
             weights.append(weight)
             held.append(line["role"] == "holdout")

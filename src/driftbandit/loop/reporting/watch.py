@@ -43,8 +43,8 @@ def health(desk: Desk, since: float | None) -> Health:
         rewards=counts["reward counted"],
         recent=len({line["seq"] for line in lines}),
         **shares(told),
-        lag=desk.teacher.lag,
-        teaches=ledger.lock.teaches,
+        lag=desk.trainer.lag,
+        trains=ledger.lock.trains,
         acts=promotion.acts(desk),
         candidates=promotion.shares(desk),
         **memory(desk.learner, lines, desk.clerk.clock),
@@ -70,14 +70,14 @@ def _warn(desk: Desk, found: Health) -> None:
 def shares(told: Story) -> dict[str, Any]:
     """Of the latest decisions and rewards."""
     lines, rewards = told.rows, told.kinds["reward"]
-    closed = sum(line["status"] in ("taught", "missing") for line in lines)
+    closed = sum(line["status"] in ("trained", "missing") for line in lines)
     exploring = [1.0 - max(line["probabilities"]) for line in lines if line["probabilities"]]
     return {
         "missing": told.counts["missing"] / max(closed, 1),
         "cancelled": sum(line["status"] == "cancelled" for line in lines) / max(len(lines), 1),
         "clipped": told.counts["clipped"] / max(rewards, 1),
         "late": sum(line["late"] for line in lines) / max(rewards, 1),
-        "exploration": math.fsum(exploring) / max(len(exploring), 1),
+        "exploration_share": math.fsum(exploring) / max(len(exploring), 1),
     }
 
 
@@ -91,14 +91,14 @@ def memory(learner: Learner, lines: list[Line], now: float) -> dict[str, Any]:
     discount = float(getattr(policy, "discount", 1.0))
     ages: Any = np.arange(rounds)
     if learner.timed:  # of what is in the window: older rewards are not seen
-        taught = (line["at"] for line in lines if line["status"] == "taught")
-        ages = np.array([time_discount.steps(now - at) for at in taught])
+        trained = (line["at"] for line in lines if line["status"] == "trained")
+        ages = np.array([time_discount.steps(now - at) for at in trained])
     return {"memory": float((discount**ages).sum()), "state": None}
 
 
 def calibration(lines: list[Line], reward: Reward) -> tuple[Mean | None, tuple[Bin, ...]]:
     """Observed minus expected rewards in all, and both in bins of what was expected."""
-    known = [line for line in lines if line["status"] == "taught" and line["mean"] is not None]
+    known = [line for line in lines if line["status"] == "trained" and line["mean"] is not None]
     expected = np.array([float(reward.outside(line["mean"])) for line in known])
     observed = np.array([seen(line, reward) for line in known])
     order = np.argsort(expected, kind="stable")

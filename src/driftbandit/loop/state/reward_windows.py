@@ -1,12 +1,12 @@
-"""The book: what events mean. Which decisions are open, and what is taught when, in which order.
+"""The book: what events mean. Which decisions are open, and what is trained when, in which order.
 
 A pure function of the events in order of `seq`: no clock, no database, no learner.
 
 - A decision is open from its decide until a cancel, or until the first advance(w) with
-  w >= at + wait. Then its last reward is taught, or `missing` if there was none.
-- An advance teaches in the order (at + wait, seq).
-- With wait = 0 the first reward closes the decision and is taught at once; `missing` never is.
-- Each position of a slate has its own reward, and is taught on its own, the first one first.
+  w >= at + wait. Then its last reward is trained, or `missing` if there was none.
+- An advance trains in the order (at + wait, seq).
+- With wait = 0 the first reward closes the decision and is trained at once; `missing` never is.
+- Each position of a slate has its own reward, and is trained on its own, the first one first.
 - A reward or cancel for a decision that does not exist yet is held for `wait`.
 """
 
@@ -19,16 +19,16 @@ from collections.abc import Callable
 from itertools import islice
 from typing import NamedTuple
 
+from driftbandit.loop.state.waiting import Example as Example
 from driftbandit.loop.state.waiting import Held, Open, Place
-from driftbandit.loop.state.waiting import Lesson as Lesson
 from driftbandit.loop.storage.events import CHANGES, SILENT, Event, slate_size
 
 
 class Outcome(NamedTuple):
-    """What became of an event, and what the learner is to do: lessons, or another change."""
+    """What became of an event, and what the learner is to do: examples, or another change."""
 
     word: str
-    changes: list[Lesson | Event]
+    changes: list[Example | Event]
 
 
 class Book:
@@ -106,11 +106,11 @@ class Book:
         found, value, place = self.open.get(id), float(data["value"]), data.get("position")
         if found is None:
             return Outcome("late", []) if data["of"] else self._hold(event, id, place, value)
-        if place not in found.values:  # taught or cancelled already
+        if place not in found.values:  # trained or cancelled already
             return Outcome("late", [])
         if self.wait == 0.0:
             self._leave(id, found, place)
-            return Outcome("counted", [found.lesson(event.seq, place, value)])
+            return Outcome("counted", [found.example(event.seq, place, value)])
         word = "counted" if found.values[place] is None else "corrected"
         found.values[place] = value
         return Outcome(word, [])
@@ -145,7 +145,7 @@ class Book:
 
     def _advance(self, event: Event) -> Outcome:
         self.w = max(self.w, event.at)
-        changes: list[Lesson | Event] = []
+        changes: list[Example | Event] = []
         while self.due <= self.w:
             _, seq, id = heapq.heappop(self._due)
             found, held = self.open.get(id), self.held.get(id)
@@ -162,18 +162,18 @@ class Book:
         del self.open[id]
         self._early.pop(id, None)
 
-    def _closed(self, found: Open, event: int) -> list[Lesson]:
-        """What a decision teaches whose time is over."""
+    def _closed(self, found: Open, event: int) -> list[Example]:
+        """What a decision trains whose time is over."""
         said = found.values.items()
         if nothing := sum(value is None for _, value in said):
             self.counts["missing"] += nothing
         if self.wait == 0.0:
             return []
         words = ((place, self.missing if value is None else value) for place, value in said)
-        return [found.lesson(event, place, value) for place, value in words if value is not None]
+        return [found.example(event, place, value) for place, value in words if value is not None]
 
     def _metric(self, event: Event) -> Outcome:
-        """Kept for those who compare: a lesson takes along what was recorded before it."""
+        """Kept for those who compare: a example takes along what was recorded before it."""
         data, found = event.read(), self.open.get(str(event.id))
         if found and data.get("position") in found.values:
             found.record(data.get("position"), data["name"], float(data["value"]))

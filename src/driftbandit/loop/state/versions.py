@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from driftbandit.features import Features
 from driftbandit.loop.config import Declaration
@@ -57,15 +57,16 @@ class Version:
 
 @dataclass(frozen=True, kw_only=True)
 class Shadow(Recipe):
-    """A candidate as it was declared. Without a `rule` it decides by the loop's; with `history` it
-    has learnt what the log had of the time before it."""
+    """A candidate as it was declared. Without `exploration` it explores as the loop does; with
+    `history` it has learnt what the log had of the time before it."""
 
     name: str
     features: Features
     policy: RowPolicy
     half_life: Any = None
-    rule: Rule | None = None
+    exploration: Rule | None = None
     history: bool = False  # older logs do not say
+    former: ClassVar[Mapping[str, str]] = {"rule": "exploration"}
 
     @property
     def version(self) -> Version:
@@ -79,7 +80,7 @@ def shadows(events: Sequence[Event]) -> dict[int, Shadow]:
 
 def versions(declaration: Declaration, events: Sequence[Event]) -> dict[str, Version]:
     """All versions of the live policy by name, oldest first, from the events that made them."""
-    current = Version(declaration.features, declaration.taught, declaration.half_life)
+    current = Version(declaration.features, declaration.trained, declaration.half_life)
     found, known = {current.name: current}, {s.name: s for s in shadows(events).values()}
     for event in events:
         data = event.read() if event.kind in ("grow", "promote") else {}

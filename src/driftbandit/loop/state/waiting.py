@@ -1,4 +1,4 @@
-"""What waits: open decisions, and words that came before theirs; and what decisions teach."""
+"""What waits: open decisions, and words that came before theirs; and what decisions train."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import NamedTuple
 Place = int | None  # a position, or None in a decision that is no slate
 
 
-class Lesson(NamedTuple):
-    """A decision to be taught."""
+class Example(NamedTuple):
+    """A decision to be trained."""
 
     event: int  # seq of what closed it
     decision: int  # its own seq
@@ -32,11 +32,11 @@ class Open:
     values: dict[Place, float | None]
     metrics: dict[tuple[Place, str], float] | None = None  # most have none, and many are open
 
-    def lesson(self, event: int, place: Place, value: float) -> Lesson:
-        """What is taught of a position; `event` closed it."""
+    def example(self, event: int, place: Place, value: float) -> Example:
+        """What is trained of a position; `event` closed it."""
         words = (self.metrics or {}).items()
         said = tuple((name, number) for (where, name), number in words if where == place)
-        return Lesson(event, self.seq, self.at, value, place, self.key, said)
+        return Example(event, self.seq, self.at, value, place, self.key, said)
 
     def record(self, place: Place, name: str, number: float) -> None:
         """A metric of a position; the last word counts."""

@@ -1,9 +1,9 @@
-"""Who writes to a loop in PostgreSQL, and who teaches it.
+"""Who writes to a loop in PostgreSQL, and who trains it.
 
 All who write have a place, which is a shared advisory lock, or have the loop for themselves. One of
-them also holds the lock of the one who teaches. Both belong to the very connection that writes:
+them also holds the lock of the one who trains. Both belong to the very connection that writes:
 where it is lost, so are they, and nothing can be written any more. PostgreSQL frees them when
-somebody dies, and another one may teach.
+somebody dies, and another one may train.
 
 Writers take turns: who has locked the row of the loop reads what others have stored, and goes on
 from there. So events have one order without a gap, the order in which they were committed.
@@ -35,18 +35,18 @@ class Advisory:
 
     def __init__(self, store: Postgres, name: str, alone: bool) -> None:
         self._store, self._name = store, name
-        self.alone, self.teaches = alone, False
+        self.alone, self.trains = alone, False
         if not self._try(PLACE, "" if alone else "_shared"):
             raise LedgerError(
                 f"loop {name!r} of {store.path!r} is open already: close it there, or give this "
                 "one another name"
             )
-        self.teach()
+        self.train()
 
-    def teach(self) -> None:
-        """Become the one who teaches, if there is none."""
-        if not self.teaches:
-            self.teaches = self.alone or self._try(TEACHER)
+    def train(self) -> None:
+        """Become the one who trains, if there is none."""
+        if not self.trains:
+            self.trains = self.alone or self._try(TEACHER)
 
     def followed(self) -> bool:
         """Whether others have a place, too."""

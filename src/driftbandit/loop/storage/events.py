@@ -33,7 +33,7 @@ import numpy as np
 from driftbandit import validate
 
 LIVE, DEFAULT = "live", "default"  # who acts, where candidates are compared with them
-CHANGES = ("grow", "shadow", "retire", "promote", "demote")  # they change learners, as lessons do
+CHANGES = ("grow", "shadow", "retire", "promote", "demote")  # they change learners, as examples do
 FOREVER = ("declare", "set", *CHANGES)  # kept when older events are dropped
 SLATE = "k"
 MARK = f'{{"{SLATE}":'  # the first letters of a slate's data

@@ -44,7 +44,7 @@ class Ledger(Records):
 
     @property
     def lock(self) -> Lock:
-        """Who writes, and who teaches."""
+        """Who writes, and who trains."""
         if self._lock is None:
             raise LedgerError(f"{self.path!r} was opened for reading only: open it for writing")
         return self._lock
@@ -80,17 +80,17 @@ class Ledger(Records):
             values = [v for event in events for v in (self._loop, *event)]
             self._base.do(f"INSERT INTO event (loop, {COLUMNS}) VALUES {rows}", values)
 
-    def publish(self, lessons: int, about: str, state: bytes) -> None:
+    def publish(self, examples: int, about: str, state: bytes) -> None:
         """Leave the learner to those who decide elsewhere; it never goes back."""
-        new = "lessons = excluded.lessons, about = excluded.about, state = excluded.state"
-        only = "WHERE snapshot.lessons < excluded.lessons RETURNING lessons"
+        new = "examples = excluded.examples, about = excluded.about, state = excluded.state"
+        only = "WHERE snapshot.examples < excluded.examples RETURNING examples"
         query = f"INSERT INTO snapshot VALUES (?, ?, ?, ?) ON CONFLICT (loop) DO UPDATE SET {new}"
-        self._ask(f"{query} {only}", lessons, about, state)
+        self._ask(f"{query} {only}", examples, about, state)
 
     def keep(self, seq: int, state: bytes) -> None:
-        """Store numbers beside an event, once, where the loop is taught; they go with the
+        """Store numbers beside an event, once, where the loop is trained; they go with the
         checkpoints of their time."""
-        if self._lock and self._lock.teaches:
+        if self._lock and self._lock.trains:
             new = "INSERT INTO checkpoint VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING seq"
             self._ask(new, seq, state)
 

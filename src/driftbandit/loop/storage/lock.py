@@ -16,9 +16,9 @@ _opened: dict[str, int] = {}  # files that a process has had open
 class Alone:
     """What the only writer of a loop has: every turn is its own."""
 
-    alone = teaches = True
+    alone = trains = True
 
-    def teach(self) -> None:
+    def train(self) -> None:
         """It does."""
 
     def followed(self) -> bool:

@@ -88,9 +88,11 @@ class Records:
         return bytes(found[0][0]) if found else b""
 
     def snapshot(self, more: int, most: int) -> tuple[str, bytes] | None:
-        """The learner that was left here, if it has learnt more lessons than so many, and at most
+        """The learner that was left here, if it has learnt more examples than so many, and at most
         so many."""
-        query = "SELECT about, state FROM snapshot WHERE loop = ? AND lessons > ? AND lessons <= ?"
+        query = (
+            "SELECT about, state FROM snapshot WHERE loop = ? AND examples > ? AND examples <= ?"
+        )
         found = self._ask(query, more, most)
         return (found[0][0], bytes(found[0][1])) if found else None
 

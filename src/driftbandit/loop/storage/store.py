@@ -11,12 +11,12 @@ URLS = ("postgresql://", "postgres://")
 
 
 class Lock(Protocol):
-    """Held by those who write to a loop. One of them teaches; who is `alone` has it for itself."""
+    """Held by those who write to a loop. One of them trains; who is `alone` has it for itself."""
 
     alone: bool
-    teaches: bool
+    trains: bool
 
-    def teach(self) -> None: ...
+    def train(self) -> None: ...
     def followed(self) -> bool: ...
     def read(self, query: str, values: Sequence[Any]) -> list[Any]: ...
     def turn(

@@ -1,8 +1,8 @@
 """Candidates that know the past: they learn what the log still has before they are compared.
 
 A candidate declared with `history` is what it would be had it been declared at the first event that
-is kept. The program that declares it teaches it in its own thread; when the event is stored, the
-teacher adds the few lessons that have come meanwhile. What it is then stays in the ledger beside
+is kept. The program that declares it trains it in its own thread; when the event is stored, the
+trainer adds the few examples that have come meanwhile. What it is then stays in the ledger beside
 the event: replays read it there, also when the events that it learnt from are gone, or learn it
 once more.
 """
@@ -21,7 +21,7 @@ from driftbandit.loop.candidates.candidate import Candidate
 from driftbandit.loop.deciding.payloads import answered, asked_for
 from driftbandit.loop.learning.learner import Learner
 from driftbandit.loop.state.definition import Past
-from driftbandit.loop.state.reward_windows import Book, Lesson
+from driftbandit.loop.state.reward_windows import Book, Example
 from driftbandit.loop.state.versions import Shadow
 from driftbandit.loop.storage.events import Event, LedgerError, decision_of, write
 from driftbandit.loop.storage.ledger import Ledger
@@ -29,8 +29,8 @@ from driftbandit.recipe import Recipe
 
 log = logging.getLogger("driftbandit.loop")
 
-CHUNK = 256  # lessons at a time
-BREATH = 8  # lessons from one pause to the next: short enough for callers to wait for
+CHUNK = 256  # examples at a time
+BREATH = 8  # examples from one pause to the next: short enough for callers to wait for
 
 
 class BusyError(ValueError):
@@ -44,7 +44,7 @@ class Pupil:
         self.candidate = Candidate(0, shadow, past.declaration)
         self._ledger, self._gone, self._base = ledger, gone, ledger.base
         reward = past.declaration.reward
-        self._book = Book(reward.wait, reward.missing, past.declaration.keep)
+        self._book = Book(reward.wait, reward.missing, past.declaration.retention)
         self._book.seq = ledger.start - 1
 
     @property
@@ -53,33 +53,33 @@ class Pupil:
         return self._ledger.base != self._base
 
     def learn(self, end: int) -> None:
-        """All lessons that events before `end` teach."""
-        lessons = self._lessons(end)
-        while chunk := list(islice(lessons, CHUNK)):
+        """All examples that events before `end` train."""
+        examples = self._examples(end)
+        while chunk := list(islice(examples, CHUNK)):
             events = self._ledger.events([each.decision for each in chunk])
             if self.stale:
                 return
-            self._teach(chunk, events)
+            self._train(chunk, events)
 
-    def _lessons(self, end: int) -> Iterator[Lesson]:
+    def _examples(self, end: int) -> Iterator[Example]:
         for event in self._ledger.read(self._book.seq + 1, light=True):
             if event.seq >= end:
                 return
             changes = self._book.apply(event.blank if event.seq in self._gone else event).changes
-            yield from (each for each in changes if isinstance(each, Lesson))
+            yield from (each for each in changes if isinstance(each, Example))
 
-    def _teach(self, lessons: list[Lesson], events: dict[int, Event]) -> None:
+    def _train(self, examples: list[Example], events: dict[int, Event]) -> None:
         seq, X, choices = 0, None, list[int | None]()
-        for k, lesson in enumerate(lessons):
-            if lesson.decision != seq:  # positions of a slate follow each other
-                seq, data = lesson.decision, decision_of(events, lesson.decision).read()
+        for k, example in enumerate(examples):
+            if example.decision != seq:  # positions of a slate follow each other
+                seq, data = example.decision, decision_of(events, example.decision).read()
                 X, choices = self.candidate.rows(asked_for(data)), answered(data).choices
-            self.candidate.teach(lesson, X, choices[lesson.position or 0])
+            self.candidate.train(example, X, choices[example.position or 0])
             if k % BREATH == 0:
                 time.sleep(0.0)  # gives up Python's lock, which callers wait for
 
 
-def taught(
+def trained(
     ledger: Ledger, past: Past, shadow: Shadow, end: int, gone: frozenset[int] = frozenset()
 ) -> Pupil:
     """A candidate that has learnt all that the log has before the event `end`."""
@@ -89,14 +89,14 @@ def taught(
         pupil = Pupil(ledger, past, shadow, gone)
         pupil.learn(end)
     if pupil.stale:
-        return taught(ledger, past, shadow, end, gone)
-    lessons, seconds = pupil.candidate.learner.lessons, time.monotonic() - begun
-    log.info("loop %r: %s has learnt %d lessons in %.1f s", *told, lessons, seconds)
+        return trained(ledger, past, shadow, end, gone)
+    examples, seconds = pupil.candidate.learner.examples, time.monotonic() - begun
+    log.info("loop %r: %s has learnt %d examples in %.1f s", *told, examples, seconds)
     return pupil
 
 
 class Newcomers:
-    """Makes candidates when their events are taught; some have learnt the past before that."""
+    """Makes candidates when their events are trained; some have learnt the past before that."""
 
     def __init__(self, ledger: Ledger, past: Past, gone: frozenset[int]) -> None:
         self._ledger, self._past, self._gone = ledger, past, gone
@@ -105,7 +105,7 @@ class Newcomers:
 
     @contextmanager
     def prepared(self, shadow: Shadow, live: Learner) -> Iterator[None]:
-        """A candidate learns the past in this thread, and its event can be stored: teaching goes
+        """A candidate learns the past in this thread, and its event can be stored: training goes
         on, as do decisions."""
         if not shadow.history or shadow.version.is_like(live.version):
             yield
@@ -115,7 +115,7 @@ class Newcomers:
         try:
             with self._ledger.undivided():
                 end = self._ledger.last() + 1
-                self._waiting[shadow.name] = taught(self._ledger, self._past, shadow, end)
+                self._waiting[shadow.name] = trained(self._ledger, self._past, shadow, end)
                 yield
         finally:
             self._waiting.pop(shadow.name, None)
@@ -129,13 +129,13 @@ class Newcomers:
         if shadow.version.is_like(live.version):
             one.learner.load(*live.state(), shadow.version)
         elif shadow.history and not self._is_kept(one):
-            one = self._taught(event.seq, shadow)
+            one = self._trained(event.seq, shadow)
         return one
 
-    def _taught(self, seq: int, shadow: Shadow) -> Candidate:
+    def _trained(self, seq: int, shadow: Shadow) -> Candidate:
         pupil = self._waiting.get(shadow.name)
         if pupil is None or pupil.stale:
-            pupil = taught(self._ledger, self._past, shadow, seq, self._gone)
+            pupil = trained(self._ledger, self._past, shadow, seq, self._gone)
         else:
             pupil.learn(seq)
         one = pupil.candidate
@@ -158,6 +158,6 @@ class Newcomers:
                 raise LedgerError(
                     f"candidate {one.shadow.name!r} is damaged: restore the ledger from a copy"
                 ) from error
-            log.warning("candidate %r is taught again: %s", one.shadow.name, error)
+            log.warning("candidate %r is trained again: %s", one.shadow.name, error)
             return False
         return True

@@ -17,7 +17,7 @@ from driftbandit.loop.state.reward_windows import Book
 from driftbandit.loop.state.versions import Version
 from driftbandit.loop.storage.events import Event, LedgerError, write
 from driftbandit.loop.storage.ledger import Ledger
-from driftbandit.loop.training.trainer import CHUNK, Teacher
+from driftbandit.loop.training.trainer import CHUNK, Trainer
 from driftbandit.loop.writing.pending import Change, Mark
 
 log = logging.getLogger("driftbandit.loop")
@@ -38,7 +38,7 @@ def unfold(
     learner from there on, as if the events in `gone` were blank. The book goes on while the
     changes are read."""
     reward = past.declaration.reward
-    book = Book(reward.wait, reward.missing, past.declaration.keep)
+    book = Book(reward.wait, reward.missing, past.declaration.retention)
     learner = learner_for(past.declaration, next(iter(past.versions.values())))
     panel = Panel(past)
     mark = None if start is None else _load(ledger, past, start, learner, panel)
@@ -65,12 +65,12 @@ def replay(
     stop: int | None = None,
     gone: frozenset[int] = frozenset(),
 ) -> State:
-    """Teach from a checkpoint on, or from the beginning, until `stop` lessons were taught."""
+    """Train from a checkpoint on, or from the beginning, until `stop` examples were trained."""
     state, changes = unfold(ledger, past, start, gone)
-    teacher = Teacher(state.learner, state.panel, ledger, dict(past.versions), gone=gone)
-    left = changes if stop is None else islice(changes, stop - state.learner.lessons)
+    trainer = Trainer(state.learner, state.panel, ledger, dict(past.versions), gone=gone)
+    left = changes if stop is None else islice(changes, stop - state.learner.examples)
     while chunk := list(islice(left, CHUNK)):
-        teacher.teach(chunk)
+        trainer.train(chunk)
     return state
 
 
@@ -78,7 +78,7 @@ def latest(ledger: Ledger, past: Past, stop: int | None = None) -> State:
     """The same from the newest checkpoint that is whole and not beyond `stop`."""
     for start in reversed(ledger.checkpoints()):
         about, mark = start.read()["learner"], start.read()["mark"]
-        if stop is not None and about["lessons"] > stop:
+        if stop is not None and about["examples"] > stop:
             continue
         if mark[0] < ledger.base != start.seq:
             continue  # it was under way when the base was stored, and knows what is gone
@@ -90,17 +90,17 @@ def latest(ledger: Ledger, past: Past, stop: int | None = None) -> State:
             log.warning("checkpoint %d is left out: %s", start.seq, error)
             continue
         if about["fingerprint"] != fingerprint():
-            log.info("the learner was taught elsewhere (%s)", about["fingerprint"])
+            log.info("the learner was trained elsewhere (%s)", about["fingerprint"])
         return state
     if ledger.base:
         raise LedgerError("what was before the oldest checkpoint is gone: it cannot be replayed")
     return replay(ledger, past, None, stop)
 
 
-def known_lessons(ledger: Ledger) -> int:
-    """How many lessons the newest checkpoint knows."""
+def known_examples(ledger: Ledger) -> int:
+    """How many examples the newest checkpoint knows."""
     found = ledger.checkpoints()[-1:]
-    return int(found[0].read()["learner"]["lessons"]) if found else 0
+    return int(found[0].read()["learner"]["examples"]) if found else 0
 
 
 def origin(ledger: Ledger) -> Event | None:

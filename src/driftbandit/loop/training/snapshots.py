@@ -1,8 +1,8 @@
-"""Many decide, one teaches: what the learner knows travels by snapshots.
+"""Many decide, one trains: what the learner knows travels by snapshots.
 
-Everybody reads the same log, so everybody knows which lessons there are and in which order. Who
-teaches leaves the learner in the ledger twice a second. Others load it and let go of the lessons
-that it knows; what waits with them is what they decide without. When the one who teaches dies,
+Everybody reads the same log, so everybody knows which examples there are and in which order. Who
+trains leaves the learner in the ledger twice a second. Others load it and let go of the examples
+that it knows; what waits with them is what they decide without. When the one who trains dies,
 another goes on with exactly these.
 """
 
@@ -27,12 +27,12 @@ BYTES = 4_000_000  # of snapshots in a second, at most
 
 
 class Following(Background):
-    """Teaches where the lock says so, and follows the one who teaches elsewhere."""
+    """Trains where the lock says so, and follows the one who trains elsewhere."""
 
     def __init__(self, learner: Learner, *args: Any) -> None:
         self._leads = False
-        self._heard = learner.lessons  # all lessons that have come, those that wait among them
-        self._published, self._again = learner.lessons, 0.0  # by snapshots; when to make the next
+        self._heard = learner.examples  # all examples that have come, those that wait among them
+        self._published, self._again = learner.examples, 0.0  # by snapshots; when to make the next
         super().__init__(learner, *args)
 
     def hand(self, changes: list[Change]) -> None:
@@ -52,32 +52,32 @@ class Following(Background):
         return not self._closed or bool(self._leads and self._waiting)
 
     def _listen(self) -> None:
-        """Load what the one who teaches has left; take its place if it is gone."""
-        before = self.learner.lessons
+        """Load what the one who trains has left; take its place if it is gone."""
+        before = self.learner.examples
         if found := self.ledger.snapshot(before, self._heard):
             load(self.learner, self.panel, json.loads(found[0]), found[1], self.versions)
-            self._let_go(self.learner.lessons - before)
-        if self.ledger.lock.teaches:
+            self._let_go(self.learner.examples - before)
+        if self.ledger.lock.trains:
             self._leads = True
-            log.info("loop %r is taught here from now on", self.ledger.name)
+            log.info("loop %r is trained here from now on", self.ledger.name)
 
-    def _let_go(self, lessons: int) -> None:
-        """So many wait no longer, nor do checkpoints: they are made where the loop is taught."""
+    def _let_go(self, examples: int) -> None:
+        """So many wait no longer, nor do checkpoints: they are made where the loop is trained."""
         with self._news:
-            while lessons or (self._waiting and isinstance(self._waiting[0][1], Mark)):
+            while examples or (self._waiting and isinstance(self._waiting[0][1], Mark)):
                 _, change = self._waiting.popleft()
-                lessons -= not isinstance(change, Mark)
-                self._taught += 1
+                examples -= not isinstance(change, Mark)
+                self._trained += 1
             self._news.notify_all()
 
     def _publish(self) -> None:
         """Leave a snapshot, if there is something new and somebody follows."""
-        lessons, now = self.learner.lessons, time.monotonic()
-        if lessons == self._published or now < self._again:
+        examples, now = self.learner.examples, time.monotonic()
+        if examples == self._published or now < self._again:
             return
         size = 0
         if self.ledger.lock.followed():
             data, state = packed(self.learner, self.panel)
-            lessons, size = data["learner"]["lessons"], len(state)
-            self.ledger.publish(lessons, write(data), state)
-        self._published, self._again = lessons, now + max(PAUSE, size / BYTES)
+            examples, size = data["learner"]["examples"], len(state)
+            self.ledger.publish(examples, write(data), state)
+        self._published, self._again = examples, now + max(PAUSE, size / BYTES)

@@ -1,4 +1,4 @@
-"""The teacher brings lessons to the learner, at once or in a thread of its own."""
+"""The trainer brings examples to the learner, at once or in a thread of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from driftbandit.loop.candidates.candidate_set import Panel
 from driftbandit.loop.deciding.slates import own, placed
 from driftbandit.loop.learning.learner import Learner
-from driftbandit.loop.state.reward_windows import Lesson
+from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.state.versions import Version
 from driftbandit.loop.storage.events import Event, decision_of
 from driftbandit.loop.storage.ledger import Ledger
@@ -28,14 +28,14 @@ NOTHING: tuple[int, Floats | None] = -1, None  # of no reign
 
 
 class Lag(NamedTuple):
-    """Lessons that wait to be taught, and for how many seconds the oldest has."""
+    """Examples that wait to be trained, and for how many seconds the oldest has."""
 
-    lessons: int
+    examples: int
     seconds: float
 
 
-class Teacher:
-    """Teaches what it is handed before it returns; `store` is told of checkpoints, and the events
+class Trainer:
+    """Trains what it is handed before it returns; `store` is told of checkpoints, and the events
     in `gone` are as if they were blank."""
 
     def __init__(
@@ -55,10 +55,10 @@ class Teacher:
 
     def hand(self, changes: list[Change]) -> None:
         """Take changes that are stored."""
-        self.teach(changes)
+        self.train(changes)
 
-    def settle(self, timeout: float | None = None) -> bool:
-        """Wait until all that was handed in is taught; False on a timeout."""
+    def wait_until_trained(self, timeout: float | None = None) -> bool:
+        """Wait until all that was handed in is trained; False on a timeout."""
         return True
 
     @property
@@ -66,13 +66,13 @@ class Teacher:
         return Lag(0, 0.0)
 
     def check(self) -> None:
-        """Raise if teaching has stopped."""
+        """Raise if training has stopped."""
 
     def close(self) -> None:
-        """Teach what waits, and stop."""
+        """Train what waits, and stop."""
 
     def remember(self, row: Row, x: Floats, version: Version) -> None:
-        """Keep the row of a decision that was just made: its lesson may come soon."""
+        """Keep the row of a decision that was just made: its example may come soon."""
         with self._turn:
             self._recent[row] = version.reign, x
             if len(self._recent) > RECENT:
@@ -83,23 +83,23 @@ class Teacher:
         with self._turn:
             self._recent.clear()
 
-    def teach(self, changes: Sequence[Change]) -> None:
-        """Lessons, other changes and checkpoints in order."""
-        for are_lessons, run in groupby(changes, lambda change: isinstance(change, Lesson)):
-            if are_lessons:
-                self._teach(list(run))  # type: ignore[arg-type]
+    def train(self, changes: Sequence[Change]) -> None:
+        """Examples, other changes and checkpoints in order."""
+        for are_examples, run in groupby(changes, lambda change: isinstance(change, Example)):
+            if are_examples:
+                self._train(list(run))  # type: ignore[arg-type]
             else:
                 for change in run:
                     self._change(change)  # type: ignore[arg-type]
 
-    def _teach(self, lessons: list[Lesson]) -> None:
-        rows, watched = self._rows(lessons), self.panel.active
-        events = self.ledger.events([each.decision for each in lessons]) if watched else {}
-        for lesson in lessons:
+    def _train(self, examples: list[Example]) -> None:
+        rows, watched = self._rows(examples), self.panel.active
+        events = self.ledger.events([each.decision for each in examples]) if watched else {}
+        for example in examples:
             with self.learner.lock:
                 if watched:
-                    self.panel.watch(lesson, decision_of(events, lesson.decision), self.learner)
-                self.learner.teach(lesson, rows[lesson.decision, lesson.position])
+                    self.panel.watch(example, decision_of(events, example.decision), self.learner)
+                self.learner.train(example, rows[example.decision, example.position])
         if watched:
             with self.learner.lock:
                 self.panel.look()
@@ -120,11 +120,11 @@ class Teacher:
                 self.panel.switch(change, self.learner)
         self.versions[self.learner.version.name] = self.learner.version
 
-    def _rows(self, lessons: list[Lesson]) -> dict[Row, Floats | None]:
+    def _rows(self, examples: list[Example]) -> dict[Row, Floats | None]:
         """The row of each decision's arm: from memory, or encoded again from the log."""
         reign = self.learner.version.reign
         with self._turn:
-            keys = [(each.decision, each.position) for each in lessons]
+            keys = [(each.decision, each.position) for each in examples]
             recent = {key: self._recent.pop(key, NOTHING) for key in keys}
         rows = {key: x if then == reign else None for key, (then, x) in recent.items()}
         missing = [key for key, row in rows.items() if row is None]
@@ -139,7 +139,7 @@ class Teacher:
         return rows
 
     def _find(self, key: Row, data: dict[str, Any], found: dict[str, Any]) -> None:
-        """Context and arm of a lesson, if there was an arm that the learner can read."""
+        """Context and arm of a example, if there was an arm that the learner can read."""
         choice = data["choice"] if key[1] is None else data["choice"][key[1]]
         if choice is None:
             return
@@ -156,7 +156,7 @@ class Teacher:
 
 def _can_read(version: Version, context: Any, arm: Any) -> bool:
     """Whether a decision of another one's has what the features of today require; if not, it
-    teaches nothing."""
+    trains nothing."""
     try:
         version.features.encode(context, [arm])
     except ValueError:

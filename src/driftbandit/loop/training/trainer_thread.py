@@ -1,4 +1,4 @@
-"""Teaching in the background: decisions do not wait for it."""
+"""Training in the background: decisions do not wait for it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from itertools import islice
 from typing import Any
 
 from driftbandit.loop.storage.events import LedgerError
-from driftbandit.loop.training.trainer import Lag, Teacher
+from driftbandit.loop.training.trainer import Lag, Trainer
 from driftbandit.loop.writing.pending import Change
 
 CHUNK = 8  # changes at a time: short enough for callers to wait for
 PATIENT = 0.5  # seconds behind up to which callers go first
 
 
-class Background(Teacher):
-    """A teacher with a thread: what it is handed waits until its turn comes."""
+class Background(Trainer):
+    """A trainer with a thread: what it is handed waits until its turn comes."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._waiting: deque[tuple[float, Change]] = deque()
         self._news, self._closed = threading.Condition(), False
-        self._handed = self._taught = 0
+        self._handed = self._trained = 0
         self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="driftbandit teacher", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="driftbandit trainer", daemon=True)
         self._thread.start()
 
     def hand(self, changes: list[Change]) -> None:
@@ -36,10 +36,10 @@ class Background(Teacher):
                 self._waiting.extend((now, change) for change in changes)
                 self._news.notify_all()
 
-    def settle(self, timeout: float | None = None) -> bool:
+    def wait_until_trained(self, timeout: float | None = None) -> bool:
         with self._news:
             all_of_it = self._handed  # what comes meanwhile is not waited for
-            done = self._news.wait_for(lambda: self._error or self._taught >= all_of_it, timeout)
+            done = self._news.wait_for(lambda: self._error or self._trained >= all_of_it, timeout)
         self.check()
         return bool(done)
 
@@ -51,7 +51,7 @@ class Background(Teacher):
 
     def check(self) -> None:
         if self._error:
-            raise LedgerError(f"teaching has stopped: {self._error}") from self._error
+            raise LedgerError(f"training has stopped: {self._error}") from self._error
 
     def close(self) -> None:
         with self._news:
@@ -69,7 +69,7 @@ class Background(Teacher):
                 self._news.notify_all()
 
     def _step(self) -> bool:
-        """Teach some of what waits, or wait; False at the end."""
+        """Train some of what waits, or wait; False at the end."""
         with self._news:
             self._news.wait_for(lambda: self._waiting or self._closed)
         if self._waiting:
@@ -77,12 +77,12 @@ class Background(Teacher):
         return bool(self._waiting) or not self._closed
 
     def _next(self) -> None:
-        """Teach what waits longest, and only then let it go: nobody is told too early."""
+        """Train what waits longest, and only then let it go: nobody is told too early."""
         with self._news:
             chunk = [change for _, change in islice(self._waiting, CHUNK)]
-        self.teach(chunk)
+        self.train(chunk)
         with self._news:
-            self._taught += len(chunk)
+            self._trained += len(chunk)
             for _ in chunk:
                 self._waiting.popleft()
             self._news.notify_all()

@@ -1,4 +1,4 @@
-"""What callers hand to the clerk, and what the clerk hands to the teacher."""
+"""What callers hand to the clerk, and what the clerk hands to the trainer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from driftbandit.loop.state.reward_windows import Lesson
+from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.storage.events import Event
 
 
@@ -21,7 +21,7 @@ class Mark(NamedTuple):
     counts: dict[str, int]
 
 
-Change = Lesson | Event | Mark
+Change = Example | Event | Mark
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 Callers hand in tickets and wait. The clerk gives them the next `seq`, enters them into the book,
 stores all that have come meanwhile in one transaction, and then lets their callers go on. So an
 event is acknowledged when it is on the disk, one wait for the disk serves many callers, and the
-learner is taught nothing that could be lost.
+learner is trained nothing that could be lost.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from driftbandit.loop.writing.pending import Change, Mark, Ticket
 from driftbandit.loop.writing.sequencer import Register
 
 PAUSE = 0.1  # seconds between two advances
-EVERY = 10_000  # lessons from one checkpoint to the next
+EVERY = 10_000  # examples from one checkpoint to the next
 LOOK = 0.25  # seconds until it is seen what others have stored, and that they are gone
 
 
 class Clerk(Hatch):
     """`now` is the clock; without one, events are. With `auto` it has a thread of its own, and
-    windows close by themselves where the loop is taught. Others who write to the same ledger take
+    windows close by themselves where the loop is trained. Others who write to the same ledger take
     turns with it: it enters what they have stored, and is told of settings (`hear`)."""
 
     def __init__(
@@ -36,14 +36,14 @@ class Clerk(Hatch):
         hand: Callable[[list[Change]], None],
         now: Callable[[], float] | None,
         auto: bool,
-        lessons: int = 0,
+        examples: int = 0,
         hear: Callable[[Event], None] = lambda _: None,
     ) -> None:
         super().__init__(auto)
         self.ledger, self.book, self._hand, self._hear = ledger, book, hand, hear
         self._register = Register(ledger, book, now)
         self._advanced = self._looked = 0.0
-        self._lessons = lessons  # since the latest mark, also of processes that were killed
+        self._examples = examples  # since the latest mark, also of processes that were killed
         self._stale = ledger.start > 1  # whether there is something to delete, a little at a time
         self.open()
 
@@ -66,7 +66,7 @@ class Clerk(Hatch):
             raise self.error
         self._look()
         own = [ticket for ticket in group if ticket.work is None]
-        if self._auto and self.ledger.lock.teaches and self.due and self._rested:
+        if self._auto and self.ledger.lock.trains and self.due and self._rested:
             own.append(Ticket("advance"))
         if own:
             self._write(own)
@@ -88,13 +88,13 @@ class Clerk(Hatch):
         """What nobody waits for."""
         if any(ticket.state is not None for ticket in group):
             self._trim()
-        if self._stale and self.ledger.lock.teaches:
+        if self._stale and self.ledger.lock.trains:
             self._stale = self.ledger.sweep()
 
     def _look(self) -> None:
-        """Whether the one who teaches has gone."""
-        if not self.ledger.lock.teaches and time.monotonic() - self._looked >= LOOK:
-            self.ledger.lock.teach()
+        """Whether the one who trains has gone."""
+        if not self.ledger.lock.trains and time.monotonic() - self._looked >= LOOK:
+            self.ledger.lock.train()
             self._looked = time.monotonic()
 
     def _write(self, group: list[Ticket]) -> None:
@@ -147,11 +147,11 @@ class Clerk(Hatch):
             self.ledger.rest_on(old[-1].seq, start=old[-1].read()["mark"][1])
             self._stale = True
 
-    def _marks(self, lessons: int) -> list[Mark]:
-        self._lessons += lessons
-        if self._lessons < EVERY:
+    def _marks(self, examples: int) -> list[Mark]:
+        self._examples += examples
+        if self._examples < EVERY:
             return []
-        self._lessons = 0
+        self._examples = 0
         return [self.mark()]
 
     def mark(self) -> Mark:

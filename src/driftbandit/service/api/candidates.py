@@ -39,8 +39,7 @@ def propose(call: Call) -> Reply:
 
 def _shadow(loop: Loop, name: str, proposed: c.Proposed) -> None:
     made = _options(loop, proposed, loop.features)
-    given = [made.pop(field) for field in ("features", "policy") if field in made]
-    loop.shadow(name, *given, **made)
+    loop.shadow(name, **made)
 
 
 def _options(loop: Loop, proposed: c.Proposed, features: Any) -> dict[str, Any]:
@@ -50,8 +49,8 @@ def _options(loop: Loop, proposed: c.Proposed, features: Any) -> dict[str, Any]:
         raise ValueError("half_life belongs to a policy: send that, too")
     if "features" in given:
         given["features"] = features = d.features(given["features"])
-    if "rule" in given:
-        given["rule"] = d.rule(given["rule"])
+    if "exploration" in given:
+        given["exploration"] = d.exploration(given["exploration"])
     if "policy" in given:
         given["policy"] = d.policy(given["policy"], features.problem(loop.declaration.reward))
     return given
@@ -64,7 +63,7 @@ def _difference(loop: Loop, was: Shadow, proposed: c.Proposed) -> list[Differenc
         own = {"features": was.features, "half_life": None} | now
         learning = ("features", "policy", "half_life")
         made = replace(loop.declaration, **{name: own[name] for name in learning})
-        now |= {"policy": made.taught, "half_life": made.half_life}
+        now |= {"policy": made.trained, "half_life": made.half_life}
     before, after = was.to_dict(), {name: _stored(value) for name, value in now.items()}
     return [each for name in sorted(after) for each in d.apart(name, before[name], after[name])]
 
@@ -95,7 +94,8 @@ def promote(call: Call) -> Reply:
     """Who acts already need not be promoted: an answer may have been lost on its way."""
     loop, asked = call.loop, call.body
     if asked.candidate != loop.acts:
-        loop.promote(asked.candidate, over=asked.over, force=asked.force)
+        expected = asked.expected_live
+        loop.promote(asked.candidate, expected_live=expected, force=asked.force)
     return Reply(200, _all(loop))
 
 

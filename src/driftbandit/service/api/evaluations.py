@@ -27,13 +27,13 @@ def report(call: Call) -> Reply:
 
 
 def _rows(call: Call) -> tuple[Any, int]:
-    """Decisions for one arm that were taught, and how many positions of slates there are."""
+    """Decisions for one arm that were trained, and how many positions of slates there are."""
     frame, most = reports.rows(call), call.service.limits.rows
-    frame = frame.filter((frame["status"] == "taught") & (frame["role"] != "empty"))
+    frame = frame.filter((frame["status"] == "trained") & (frame["role"] != "empty"))
     alone = frame.filter(frame["position"].is_null())
     if not len(alone):
         raise RefusedError(
-            422, "no decision for one arm was taught yet: ask again when rewards have come"
+            422, "no decision for one arm was trained yet: ask again when rewards have come"
         )
     if len(alone) > most:
         raise RefusedError(

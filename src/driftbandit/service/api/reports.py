@@ -23,7 +23,7 @@ def health(call: Call) -> Reply:
 
 
 def why(call: Call) -> Reply:
-    """From the log alone: the learner is taught up to where it was, and decides again."""
+    """From the log alone: the learner is trained up to where it was, and decides again."""
     try:
         found = call.loop.audit(call.path["id"])
     except (LedgerError, RefusedError):

@@ -145,7 +145,7 @@ function tiles({ report, behind, waiting, mode, policy }) {
     tile("memory", "memory", memory === null ? "unknown" : number(Math.round(memory)), report.state ?? "rewards", memory),
     tile("exploration", "exploration", percent(report.exploration), "chance of another arm", report.exploration),
     tile("missing", "missing", percent(report.missing), `late ${percent(report.late)}`, report.missing),
-    tile("behind", "learner behind", `${behind.toFixed(1)} s`, `${waiting} lessons wait`, behind)];
+    tile("behind", "learner behind", `${behind.toFixed(1)} s`, `${waiting} examples wait`, behind)];
 }
 
 function who({ acts, candidates }) {

@@ -99,8 +99,8 @@ class Watched:
         self._since: float | None = None
 
     def look(self, loop: Loop) -> None:
-        """Make a new view if anything has happened, and once more when that is taught, too."""
-        begun, seen = time.monotonic(), (loop.counts, loop.lag.lessons)
+        """Make a new view if anything has happened, and once more when that is trained, too."""
+        begun, seen = time.monotonic(), (loop.counts, loop.lag.examples)
         if self._again or seen != self._seen:
             self._again, self._seen = seen != self._seen, seen
             self.view = self._look(loop)

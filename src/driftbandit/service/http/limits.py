@@ -17,7 +17,7 @@ class Limits:
     batch: int = 1000  # decisions in one request
     arms: int = 1000  # in one decision
     loops: int = 100  # in one file
-    candidates: int = 10  # of one loop: each of them is taught all lessons
+    candidates: int = 10  # of one loop: each of them is trained all examples
     rows: int = 100_000  # in one evaluation
     streams: int = 100  # dashboards that are open at once
     rate: float = 5000.0  # requests a second of one key, and twice as many at once

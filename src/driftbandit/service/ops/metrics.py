@@ -60,7 +60,7 @@ class _OfLoops(Collector):
             "driftbandit_events", "Events by kind and outcome", labels=("loop", "event")
         )
         waiting = GaugeMetricFamily(
-            "driftbandit_waiting_lessons", "Lessons not taught yet", labels=("loop",)
+            "driftbandit_waiting_examples", "Examples not trained yet", labels=("loop",)
         )
         behind = GaugeMetricFamily(
             "driftbandit_behind_seconds", "How long the oldest has waited", labels=("loop",)
@@ -68,6 +68,6 @@ class _OfLoops(Collector):
         for name, loop in self._loops.opened.items():
             for event, n in loop.counts.items():
                 events.add_metric((name, event), n)
-            waiting.add_metric((name,), loop.lag.lessons)
+            waiting.add_metric((name,), loop.lag.examples)
             behind.add_metric((name,), loop.lag.seconds)
         yield from (events, waiting, behind)

@@ -90,7 +90,7 @@ class Crowd:
     def _together(self, name: str, calls: list[Any]) -> list[Any]:
         loop = self._loops.get(name)
         try:
-            made = loop.together(calls)
+            made = loop.submit_many(calls)
         except LedgerError:
             self._loops.suspect(name, loop)
             raise

@@ -102,8 +102,8 @@ class Loops:
         if apart := difference(self.get(name), declared):
             raise RefusedError(
                 409,
-                f"loop {name!r} was declared differently: leave out what differs, PATCH floor, "
-                "rule, mode or holdout, or use another name for a new loop",
+                f"loop {name!r} was declared differently: leave out what differs, PATCH "
+                "exploration, mode or holdout, or use another name for a new loop",
                 apart,
             )
         return False
@@ -112,7 +112,7 @@ class Loops:
         """Other settings from now on; one change after the other, for each starts from the last."""
         loop, given = self.get(name), changes(changed)
         with self._turn:
-            loop.set(**given)
+            loop.configure(**given)
         return loop
 
     def suspect(self, name: str, loop: Loop) -> None:
@@ -128,7 +128,7 @@ class Loops:
                         loop.close()
 
     def close(self) -> None:
-        """Store and teach all that was acknowledged, and stop."""
+        """Store and train all that was acknowledged, and stop."""
         with self._turn:
             self._closed = True
             for name, loop in self._open.items():

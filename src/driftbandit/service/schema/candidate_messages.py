@@ -13,7 +13,7 @@ class Proposed(Struct, forbid_unknown_fields=True):
 
     features: dict[str, Any] | None = None
     policy: str | dict[str, Any] | None = None
-    rule: dict[str, Any] | None = None
+    exploration: float | dict[str, Any] | None = None
     half_life: float | str | None = None
     history: bool | None = None
 
@@ -25,23 +25,23 @@ class Trial(Struct, forbid_unknown_fields=True):
 
 
 class Promotion(Struct, forbid_unknown_fields=True):
-    """Who shall act: a candidate, or "live" again after a demotion. `over` says who acts now, live
-    or default, for who wants that checked; `force` needs no proof."""
+    """Who shall act: a candidate, or "live" again after a demotion. `expected_live` is who acts
+    now, live or default, as a check; `force` needs no proof."""
 
     candidate: str
-    over: str | None = None
+    expected_live: str | None = None
     force: bool = False
 
 
 class Candidate(Struct):
-    """A candidate as it was declared, and its share of decisions: 0 in the shadow. Without a rule
-    it decides by the loop's."""
+    """A candidate as it was declared, and its share of decisions: 0 in the shadow. Without
+    exploration it explores as the loop does."""
 
     name: str
     features: dict[str, Any]
     policy: dict[str, Any]
     half_life: float | str | None
-    rule: dict[str, Any] | None
+    exploration: dict[str, Any] | None
     history: bool
     share: float
 

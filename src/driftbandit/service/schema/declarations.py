@@ -18,7 +18,7 @@ from driftbandit.reward import Reward
 from driftbandit.service.schema.candidate_messages import Proposed
 from driftbandit.service.schema.messages import Changes, Declared, Difference
 
-UNSET: dict[str, Any] = dict.fromkeys(("floor", "rule", "mode", "holdout", "guard"))
+UNSET: dict[str, Any] = dict.fromkeys(("exploration", "mode", "holdout", "guard"))
 COLUMNS = ("Number", "Category", "Flag", "Vector")
 POLICIES = ("AutoDOMD", "DOMD")
 RULES = ("Floor", "Thompson", "InverseGap")
@@ -32,8 +32,8 @@ def options(declared: Declared) -> dict[str, Any]:
         given["features"] = features(given["features"])
     if "reward" in given:
         given["reward"] = reward(given["reward"])
-    if "rule" in given:
-        given["rule"] = rule(given["rule"])
+    if "exploration" in given:
+        given["exploration"] = exploration(given["exploration"])
     if "guard" in given:
         given["guard"] = guard(given["guard"])
     if "policy" in given and {"features", "reward"} <= given.keys():
@@ -52,9 +52,9 @@ def check_new(given: dict[str, Any]) -> None:
 
 
 def changes(changed: Changes) -> dict[str, Any]:
-    """The options of `Loop.set`."""
+    """The options of `Loop.configure`."""
     given = given_of(changed)
-    made = {"rule": rule, "guard": guard}
+    made = {"exploration": exploration, "guard": guard}
     return given | {name: make(given[name]) for name, make in made.items() if name in given}
 
 
@@ -87,8 +87,9 @@ def reward(data: Mapping[str, Any]) -> Reward:
     return build(Reward, data)
 
 
-def rule(data: Any) -> Any:
-    return recipe(data, RULES)
+def exploration(data: Any) -> Any:
+    """A share of uniform exploration, or a rule by its type."""
+    return data if isinstance(data, (int, float)) else recipe(data, RULES)
 
 
 def guard(data: Any) -> Any:
@@ -140,7 +141,7 @@ def difference(loop: Loop, declared: Declared) -> list[Difference]:
         **loop.settings.to_dict(),
     }
     now = before | _as_stored(loop, options(declared))
-    names = {"rule" if name == "floor" else name for name in given}
+    names = set(given)
     known = [*_versions(loop.features), loop.declaration.features.to_dict()]
     if "features" in now and now["features"] in known:
         names.discard("features")

@@ -19,13 +19,12 @@ class Declared(Struct, forbid_unknown_fields=True, omit_defaults=True):
     features: dict[str, Any] | None = None
     reward: dict[str, Any] | None = None
     policy: str | dict[str, Any] | None = None
-    floor: float | None = None
-    rule: dict[str, Any] | None = None
+    exploration: float | dict[str, Any] | None = None
     mode: str | None = None
     holdout: float | None = None
     guard: dict[str, Any] | bool | None = None
     half_life: Duration = None
-    keep: Duration = None
+    retention: Duration = None
     key: str | None = None
     seed: int | None = None
     clock: str | None = None
@@ -34,8 +33,7 @@ class Declared(Struct, forbid_unknown_fields=True, omit_defaults=True):
 class Changes(Struct, forbid_unknown_fields=True):
     """How decisions are made from now on."""
 
-    floor: float | None = None
-    rule: dict[str, Any] | None = None
+    exploration: float | dict[str, Any] | None = None
     mode: str | None = None
     holdout: float | None = None
     guard: dict[str, Any] | bool | None = None

@@ -14,7 +14,7 @@ class Health(Struct):
     mode: str
     policy: str
     counts: dict[str, int]
-    waiting: int  # lessons that are not taught yet
+    waiting: int  # examples that are not trained yet
     behind: float  # seconds that the oldest of them has waited
     report: dict[str, Any]  # of the latest events, as `Loop.health` has it
 
