@@ -245,10 +245,10 @@ def test_a_promoted_candidate_decides_by_its_own_rule(tmp_path):
         loop.trial("bold", share=0.5)
         play(loop, 0, 10, vip=False)
         loop.promote("bold", force=True)
-        assert loop.settings.rule == Thompson(0.1, draws=20)
+        assert loop.settings.exploration == Thompson(0.1, draws=20)
         play(loop, 10, 10, vip=False)
     with Loop(tmp_path / "a.db", training="inline") as loop:
-        assert (loop.settings.rule, loop.settings.trials) == (Thompson(0.1, draws=20), {})
+        assert (loop.settings.exploration, loop.settings.trials) == (Thompson(0.1, draws=20), {})
         play(loop, 20, 10, vip=False)
         check(loop)
 

@@ -136,7 +136,7 @@ def test_every_rule_and_memory(tmp_path, policy, rule, half_life):
         play(loop, 40)
         check(loop)
     with again(tmp_path) as loop:
-        assert loop.settings.rule == rule
+        assert loop.settings.exploration == rule
         made = play(loop, 10, start=5000.0)
         check(loop)
         aged = loop._ledger.find(made[0].id).read()["learner"][2]
@@ -218,7 +218,7 @@ def test_default_modes_and_holdout(tmp_path, caplog):
         assert 20 < sum(d.arm == "b" for d in made) < 40
         assert not caplog.records
         loop.configure(exploration=0.0)
-        assert "explores nothing" in caplog.text
+        assert "without exploration" in caplog.text
         made = loop.decide({}, ARMS, default="b", at=40.0)
         assert (made.arm, made.probability) == ("b", 1.0)
         with pytest.raises(ValueError, match="needs a default"):
@@ -480,7 +480,7 @@ def test_no_use_after_a_fork(tmp_path):
             for call in (
                 lambda: loop.decide({}, ARMS, at=0.0),
                 lambda: loop.reward(made.id, 1),
-                loop.settle,
+                loop.wait_until_trained,
                 loop.log,
                 lambda: loop.erase(key="a"),
             ):
@@ -501,7 +501,12 @@ def test_closed_twice_and_used_after(tmp_path):
     loop = opened(tmp_path)
     loop.close()
     loop.close()
-    for call in (lambda: loop.decide({}, ARMS), lambda: loop.reward("x", 1), loop.log, loop.settle):
+    for call in (
+        lambda: loop.decide({}, ARMS),
+        lambda: loop.reward("x", 1),
+        loop.log,
+        loop.wait_until_trained,
+    ):
         with pytest.raises(LedgerError, match="closed"):
             call()
     with pytest.raises(ValueError, match="copied"):

@@ -124,7 +124,7 @@ def test_two_services_decide(url):
         health = [client.health() for client in clients]
         assert [each["report"]["trains"] for each in health] == [True, False]
         end = time.monotonic() + 10
-        while ask(one, "GET", "/v1/loops/news")[1]["settings"]["rule"]["share"] != 0.2:
+        while ask(one, "GET", "/v1/loops/news")[1]["settings"]["exploration"]["uniform"] != 0.2:
             assert time.monotonic() < end
         why = ask(one, "GET", f"/v1/loops/news/decisions/{made[1].id}/why")[1]
         assert why["logged"] == why["computed"]

@@ -120,7 +120,7 @@ def test_probabilities_are_conditional_on_what_is_left(rule):
                 before = slate.arms[:j]
                 assert [place.probabilities[arm] for arm in before] == [0.0] * j
                 least = min(place.probabilities[arm] for arm in ARMS if arm not in before)
-                assert least >= 0.999 * rule.share / (6 - j)
+                assert least >= 0.999 * rule.uniform / (6 - j)
         assert all(audit.agrees for audit in loop.audits())
 
 

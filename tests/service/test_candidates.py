@@ -109,7 +109,7 @@ def test_from_the_shadow_to_a_promotion(port, loop):
     assert (status, found) == (200, {"acts": "greedy", "candidates": []})
     assert ask(port, "POST", f"{loop}/promotion", asked)[1] == found  # the answer may be lost
     assert acts(port, loop) == ("greedy", {})
-    assert ask(port, "GET", loop)[1]["settings"]["rule"]["share"] == 0.0
+    assert ask(port, "GET", loop)[1]["settings"]["exploration"]["uniform"] == 0.0
     assert play(port, loop, 200, 1).probability == 1.0
 
 

@@ -72,7 +72,7 @@ def test_another_declaration_is_a_conflict_that_shows_the_difference(port):
         "reward.wait": (1800.0, 60.0),
         "rule.share": (0.1, 0.2),
     }
-    assert ask(port, "GET", "/v1/loops/news")[1]["settings"]["rule"]["share"] == 0.1
+    assert ask(port, "GET", "/v1/loops/news")[1]["settings"]["exploration"]["uniform"] == 0.1
 
 
 def test_toml_and_changes(port):
@@ -92,7 +92,10 @@ def test_toml_and_changes(port):
         port, "PATCH", "/v1/loops/stars", {"exploration": 0.4, "mode": "apprentice"}
     )
     assert status == 200
-    assert (found["settings"]["rule"]["share"], found["settings"]["mode"]) == (0.4, "apprentice")
+    assert (found["settings"]["exploration"]["uniform"], found["settings"]["mode"]) == (
+        0.4,
+        "apprentice",
+    )
     assert found["declaration"]["policy"]["discount"] == 0.99
     assert ask(port, "PUT", "/v1/loops/stars", raw=text, headers=toml)[0] == 409
     rule = {"exploration": {"type": "Thompson", "share": 0.1}}

@@ -28,7 +28,7 @@ from driftbandit.validate import show
 
 log = logging.getLogger("driftbandit.loop")
 
-TEACHING = ("background", "caller")
+TEACHING = ("background", "inline")
 
 
 class ConflictError(ValueError):
