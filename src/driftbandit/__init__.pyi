@@ -44,7 +44,7 @@ from .loop.deciding.types import Slate as Slate
 from .loop.exploration import Floor as Floor
 from .loop.exploration import InverseGap as InverseGap
 from .loop.exploration import Thompson as Thompson
-from .loop.guard import Guard as Guard
+from .loop.config import Guard as Guard
 from .loop.loop import Loop as Loop
 from .loop.reporting.health import Health as Health
 from .policies.auto import AutoDOMD as AutoDOMD

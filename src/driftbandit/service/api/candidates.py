@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from driftbandit.loop.loop import Loop
-from driftbandit.loop.state.versions import Shadow
+from driftbandit.loop.state.definition import Shadow
 from driftbandit.service.api.loops import Call, Reply
 from driftbandit.service.http.errors import RefusedError
 from driftbandit.service.schema import candidate_messages as c

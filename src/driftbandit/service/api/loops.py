@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from driftbandit.loop.deciding.types import Decision, Place, Slate
 from driftbandit.loop.loop import Loop
-from driftbandit.loop.storage.events import LedgerError
+from driftbandit.loop.errors import LedgerError
 from driftbandit.service.dashboard.live import Live
 from driftbandit.service.http.errors import RefusedError, problem
 from driftbandit.service.http.limits import Limits

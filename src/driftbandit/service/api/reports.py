@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from driftbandit.durations import moment
-from driftbandit.loop.storage.events import LedgerError
+from driftbandit.loop.errors import LedgerError
 from driftbandit.service.api.loops import Call, Reply
 from driftbandit.service.dashboard import live
 from driftbandit.service.http.errors import RefusedError

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from driftbandit.loop.storage.events import LedgerError
+from driftbandit.loop.errors import LedgerError
 from driftbandit.service.pool.loop_pool import Loops
 
 GROUP = 64  # calls that share a write
