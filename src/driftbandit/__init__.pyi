@@ -39,12 +39,12 @@ from .features import Number as Number
 from .features import Vector as Vector
 from .fleet import Fleet as Fleet
 from .loop.candidates.comparison import Comparison as Comparison
+from .loop.config import Guard as Guard
 from .loop.deciding.types import Decision as Decision
 from .loop.deciding.types import Slate as Slate
 from .loop.exploration import Floor as Floor
 from .loop.exploration import InverseGap as InverseGap
 from .loop.exploration import Thompson as Thompson
-from .loop.config import Guard as Guard
 from .loop.loop import Loop as Loop
 from .loop.reporting.health import Health as Health
 from .policies.auto import AutoDOMD as AutoDOMD

@@ -21,10 +21,10 @@ from driftbandit import (
     Number,
     Reward,
 )
+from driftbandit.loop.errors import BusyError
 from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import backfill, replay
-from driftbandit.loop.errors import BusyError
 from driftbandit.loop.writing.pending import Pending
 from topics import ARMS, CLICKS, TOPIC
 

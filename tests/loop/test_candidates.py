@@ -27,7 +27,7 @@ from driftbandit import (
 from driftbandit.estimators.increments import Arms
 from driftbandit.loop.candidates.comparison import lead
 from driftbandit.loop.candidates.totals import Row, Totals
-from driftbandit.loop.state.reward_windows import RewardWindows, Example
+from driftbandit.loop.state.reward_windows import Example, RewardWindows
 from driftbandit.loop.storage.events import Event
 from driftbandit.loop.training import replay
 from topics import ARMS, CLICKS, TOPIC

@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from driftbandit import DOMD, Category, Features, Flag, Loop, Number, Reward
-from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import replay
 from driftbandit.loop.writing import writer

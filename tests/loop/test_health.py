@@ -9,8 +9,7 @@ import pytest
 
 from driftbandit import DOMD, AutoDOMD, Category, Features, Loop, Number, Reward
 from driftbandit.loop.reporting import watch
-from driftbandit.loop.reporting.policy_values import estimate
-from driftbandit.loop.reporting.policy_values import default, value
+from driftbandit.loop.reporting.policy_values import default, estimate, value
 
 CLICKS = Reward(0, 1, wait=100, missing=0)
 FEATURES = Features(

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from driftbandit import DOMD, AutoDOMD, Bandit, Category, Features, Flag, Loop, Number, Reward
+from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.learning.keyed import TRUST, born
 from driftbandit.loop.state.reward_windows import Example
-from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.training import replay
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")

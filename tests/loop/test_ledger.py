@@ -8,8 +8,8 @@ import textwrap
 
 import pytest
 
-from driftbandit.loop.state.reward_windows import RewardWindows, Example
 from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.state.reward_windows import Example, RewardWindows
 from driftbandit.loop.storage.events import Event, encode, plain
 from driftbandit.loop.storage.ledger import Ledger
 from naive_book import examples
@@ -201,7 +201,7 @@ def test_a_full_disk_loses_nothing_that_was_stored(tmp_path):
     code = """
         import resource, sys
         from driftbandit.loop.errors import LedgerError
-from driftbandit.loop.storage.events import Event
+        from driftbandit.loop.storage.events import Event
         from driftbandit.loop.storage.ledger import Ledger
         ledger = Ledger(sys.argv[1], "shop")
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
@@ -328,4 +328,4 @@ def test_what_is_open_follows_from_where_the_book_says():
         part = RewardWindows(10.0, 0.0)
         for each in events[book.since - 1 :]:
             part.apply(each)
-        assert (part.open, part.held) == (book.open, book.held)
+        assert (part.open, part.early) == (book.open, book.early)

@@ -25,9 +25,9 @@ from driftbandit import (
     Reward,
     Vector,
 )
+from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.exploration import Floor, InverseGap, Thompson
 from driftbandit.loop.state.reward_windows import Example
-from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.training import replay
 from driftbandit.loop.writing import pending, writer
 from driftbandit.policies.growth import grown_policy
@@ -78,9 +78,9 @@ def check(loop):
     twin = replayed(loop)
     assert twin.learner.digest == loop.digest
     assert twin.windows.counts == loop.counts
-    assert (twin.windows.open, twin.windows.held) == (
+    assert (twin.windows.open, twin.windows.early) == (
         loop.runtime.windows.open,
-        loop.runtime.windows.held,
+        loop.runtime.windows.early,
     )
     audits = list(loop.audits())
     assert all(audit.logged == audit.computed for audit in audits)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from driftbandit.loop.deciding.types import Decision, Place, Slate
-from driftbandit.loop.loop import Loop
 from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.loop import Loop
 from driftbandit.service.dashboard.live import Live
 from driftbandit.service.http.errors import RefusedError, problem
 from driftbandit.service.http.limits import Limits

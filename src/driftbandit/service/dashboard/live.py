@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from driftbandit.loop.deciding.types import Decision, Place, Slate
-from driftbandit.loop.loop import Loop
 from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.loop import Loop
 from driftbandit.service.http.errors import RefusedError
 from driftbandit.service.http.limits import Limits
 from driftbandit.service.pool.loop_pool import Loops

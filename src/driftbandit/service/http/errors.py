@@ -8,12 +8,9 @@ from http import HTTPStatus
 
 import msgspec
 
-from driftbandit.loop.errors import UsedIdError
+from driftbandit.loop.errors import BusyError, ConflictError, LedgerError, UsedIdError
 from driftbandit.loop.promotion import UnknownError
 from driftbandit.loop.reporting.health import as_json
-from driftbandit.loop.errors import ConflictError
-from driftbandit.loop.errors import LedgerError
-from driftbandit.loop.errors import BusyError
 from driftbandit.service.schema.candidate_messages import Lead
 from driftbandit.service.schema.messages import Difference, Problem
 

@@ -8,8 +8,8 @@ import time
 from contextlib import suppress
 
 from driftbandit.loop.config import check_name
-from driftbandit.loop.loop import Loop
 from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.loop import Loop
 from driftbandit.loop.storage.ledger import names
 from driftbandit.loop.storage.store import is_url
 from driftbandit.service.http.errors import RefusedError

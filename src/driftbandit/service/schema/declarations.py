@@ -8,8 +8,7 @@ from typing import Any
 
 from driftbandit import validate
 from driftbandit.features import Features
-from driftbandit.loop.config import Declaration, Settings
-from driftbandit.loop.config import Guard
+from driftbandit.loop.config import Declaration, Guard, Settings
 from driftbandit.loop.loop import Loop
 from driftbandit.loop.opening import settings
 from driftbandit.problem import Problem
