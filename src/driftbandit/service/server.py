@@ -12,9 +12,9 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from driftbandit.service.app import application
-from driftbandit.service.http.auth import Keys
-from driftbandit.service.http.limits import Limits
+from driftbandit.service.app import Application
+from driftbandit.service.http.auth import ApiKeys
+from driftbandit.service.limits import Limits
 
 log = logging.getLogger("driftbandit.service")
 HEADERS = 10.0  # seconds for the head of a request to arrive
@@ -24,7 +24,7 @@ CONNECTIONS = 1000
 IDLE, STOP = 30, 10  # seconds: of a connection without requests; for requests under way
 
 
-class Patient(HttpToolsProtocol):
+class BoundedProtocol(HttpToolsProtocol):
     """Closes connections that do not send the head of a request in time, or a very long one."""
 
     def connection_made(self, transport: Any) -> None:
@@ -63,8 +63,8 @@ class Patient(HttpToolsProtocol):
             self.transport.close()
 
 
-class Lines(logging.Formatter):
-    """A log record as one line of JSON."""
+class JsonFormatter(logging.Formatter):
+    """Writes a log record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {"at": round(record.created, 3), "level": record.levelname.lower()}
@@ -74,21 +74,21 @@ class Lines(logging.Formatter):
         return json.dumps(line)
 
 
-def check_host(host: str, open_door: bool) -> None:
-    """Without keys nobody else may come in."""
+def check_host(host: str, open_access: bool) -> None:
+    """Raise if a service without keys would listen to other machines."""
     try:
         loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         loopback = False
-    if open_door and not loopback:
+    if open_access and not loopback:
         raise ValueError(
             f"--open and --demo are for this machine only, got the host {host!r}: use keys"
         )
 
 
 def first_key(path: str) -> str | None:
-    """A key for whoever starts a service over a file that has none."""
-    keys = Keys(path)
+    """Return a new key for a ledger that has none."""
+    keys = ApiKeys(path)
     try:
         return None if keys.all() else keys.create("first", ["admin"])
     finally:
@@ -101,18 +101,20 @@ def server(
     host: str = "127.0.0.1",
     port: int = 8100,
     limits: Limits | None = None,
-    open_door: bool = False,
+    open_access: bool = False,
     certificate: str | None = None,
     private_key: str | None = None,
+    **seams: Any,
 ) -> uvicorn.Server:
-    """A server that is not started yet: `run()` serves until SIGINT or SIGTERM."""
-    check_host(host, open_door)
-    app = application(path, limits=limits, open_door=open_door)
+    """Return a server that is not started yet: `run()` serves until SIGINT or SIGTERM. `seams` are
+    for tests, as `Application` has them."""
+    check_host(host, open_access)
+    app = Application(path, limits=limits, open_access=open_access, **seams)
     config = uvicorn.Config(
         app,
         host=host,
         port=port,
-        http=Patient,
+        http=BoundedProtocol,
         ws="none",
         lifespan="on",
         limit_concurrency=CONNECTIONS,
@@ -126,12 +128,12 @@ def server(
         ssl_keyfile=private_key,
     )
     made = uvicorn.Server(config)
-    app.state.live.over = lambda: made.should_exit  # streams end before the server waits for them
+    app.views.stopping = lambda: made.should_exit  # streams end before the server waits for them
     return made
 
 
 def address(made: uvicorn.Server) -> str | None:
-    """Where a server listens; None before it does."""
+    """Return where a server listens, or None before it does."""
     if not (made.started and made.servers):
         return None
     host, port = made.servers[0].sockets[0].getsockname()[:2]
@@ -141,7 +143,7 @@ def address(made: uvicorn.Server) -> str | None:
 
 def log_to_stderr(level: str = "INFO") -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines())
+    handler.setFormatter(JsonFormatter())
     for name in ("driftbandit", "uvicorn"):
         logging.getLogger(name).addHandler(handler)
         logging.getLogger(name).setLevel(level)

@@ -1,4 +1,4 @@
-"""What Prometheus reads."""
+"""Metrics for Prometheus: requests by route, and every loop's events and lag."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from driftbandit.service.pool.loop_pool import Loops
+from driftbandit.service.pool.loop_pool import LoopPool
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 1.0, 5.0)
 
@@ -17,9 +17,9 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 1.0, 5.0)
 class Metrics:
     """Requests by route and status, and how every loop is doing."""
 
-    def __init__(self, loops: Loops) -> None:
+    def __init__(self, pool: LoopPool) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_OfLoops(loops))
+        self._registry.register(LoopCollector(pool))
         self._requests = Counter(
             "driftbandit_requests",
             "Requests by route and status",
@@ -33,7 +33,6 @@ class Metrics:
             buckets=SECONDS,
             registry=self._registry,
         )
-
         self._known: dict[tuple[str, str, int], tuple[Any, Any]] = {}  # finding them takes long
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -49,11 +48,11 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-class _OfLoops(Collector):
-    """Read when somebody asks, and never kept."""
+class LoopCollector(Collector):
+    """Figures of every open loop, read when Prometheus asks."""
 
-    def __init__(self, loops: Loops) -> None:
-        self._loops = loops
+    def __init__(self, pool: LoopPool) -> None:
+        self._pool = pool
 
     def collect(self) -> Iterator[Any]:
         events = CounterMetricFamily(
@@ -65,7 +64,7 @@ class _OfLoops(Collector):
         behind = GaugeMetricFamily(
             "driftbandit_behind_seconds", "How long the oldest has waited", labels=("loop",)
         )
-        for name, loop in self._loops.opened.items():
+        for name, loop in self._pool.opened.items():
             for event, n in loop.counts.items():
                 events.add_metric((name, event), n)
             waiting.add_metric((name,), loop.lag.examples)
