@@ -158,7 +158,7 @@ def test_what_is_refused_is_not_sent_for_ever(tmp_path, caplog):
     with in_thread(tmp_path / "shop.db", port=port):
         assert client.send() == 1
         client.close()
-    assert "2 decisions made here are refused: no loop 'news'" in caplog.text
+    assert "2 fallback decisions are refused: no loop 'news'" in caplog.text
     assert "decision wrong is refused" in caplog.text
     assert "did you mean 'age'" in caplog.text
 
@@ -169,7 +169,7 @@ def test_a_client_keeps_a_bounded_number_and_says_what_is_lost(monkeypatch, capl
         for k in range(3):
             client.decide({"age": 30}, ARMS, default="b", id=f"d{k}")
     assert "decision d0 is dropped" in caplog.text
-    assert "2 decisions made here were not sent" in caplog.text
+    assert "2 fallback decisions were not sent" in caplog.text
 
 
 def test_batches_are_small_and_in_order(monkeypatch):
