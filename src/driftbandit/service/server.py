@@ -30,36 +30,35 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._size = 0  # bytes of a head that is not complete
-        self._late: Any = self.loop.call_later(HEADERS, self._give_up)
+        self._since: float | None = self.loop.time()  # when that head began
+        self._timer = self.loop.call_later(HEADERS, self._check)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._size = self._size + len(data) if self._late is not None else 0
+        self._size = 0 if self._since is None else self._size + len(data)
         if self._size > HEAD and not self.transport.is_closing():
             self.transport.write(LARGE)
-            self._give_up()
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        if self._since is None:
+            self._since = self.loop.time()
+        super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        self._cancel()
+        self._since = None
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._cancel()
+        self._timer.cancel()
         super().connection_lost(exc)
 
-    def on_message_begin(self) -> None:
-        self._cancel()
-        self._late = self.loop.call_later(HEADERS, self._give_up)
-        super().on_message_begin()
-
-    def _cancel(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
-
-    def _give_up(self) -> None:
-        self._late = None
-        if not self.transport.is_closing():
+    def _check(self) -> None:
+        """Close the connection if a head is late; one timer serves all requests of it."""
+        left = HEADERS if self._since is None else self._since + HEADERS - self.loop.time()
+        if left > 0.0:
+            self._timer = self.loop.call_later(left, self._check)
+        elif not self.transport.is_closing():
             self.transport.close()
 
 

@@ -28,13 +28,13 @@ class Service(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A request, as endpoints see it. `loop` is open, if the route is about one."""
+    """A request, as endpoints see it."""
 
     service: Service
     path: dict[str, str]
     query: dict[str, str]
     body: Any
-    loop: Loop = None  # type: ignore[assignment]
+    loop: Loop  # open; None if the route is about no loop
 
     async def submit(self, calls: LoopCalls) -> list[Any]:
         """Return answers of the loop, or errors in their place; other requests share the write."""

@@ -137,35 +137,42 @@ class Gateway:
         self, endpoint: Endpoint, names: dict[str, str], scope: Scope, receive: Receive
     ) -> Reply:
         route, head = endpoint.route, dict(scope["headers"])
+        loop: Any = None
         if route.role is None:
-            return route.act(Call(self._service, names, {}, None))
+            return route.act(Call(self._service, names, {}, None, loop))
         header = head.get(b"authorization")
         who = self._authenticator.check(header and header.decode("latin-1"), route.role)
         self._rates.take(who.name)
-        body = await self._body(endpoint.decoders, head, receive) if endpoint.decoders else None
-        query = _query(scope) if route.query else {}
-        async with asyncio.timeout(self._seconds):
-            loop: Any = None
-            if endpoint.has_loop:
-                loop = await self._service.pool.wait_for(names["name"])
-            call = Call(self._service, names, query, body, loop)
-            if endpoint.is_async:
-                return await route.act(call)
-            threads = self._heavy if route.heavy else self._light
-            return await asyncio.get_running_loop().run_in_executor(threads, route.act, call)
+        query, read = _query(scope) if route.query else {}, False
+        try:
+            async with asyncio.timeout(self._seconds):
+                body = await self._body(endpoint.decoders, head, receive)
+                read = True
+                if endpoint.has_loop:
+                    loop = await self._service.pool.wait_for(names["name"])
+                call = Call(self._service, names, query, body, loop)
+                return await self._act(endpoint, call)
+        except TimeoutError:
+            if not read:
+                raise RefusedError(408, "the body took too long: send it at once") from None
+            raise
+
+    async def _act(self, endpoint: Endpoint, call: Call) -> Reply:
+        route = endpoint.route
+        if endpoint.is_async:
+            return await route.act(call)
+        threads = self._heavy if route.heavy else self._light
+        return await asyncio.get_running_loop().run_in_executor(threads, route.act, call)
 
     async def _body(self, decoders: Decoders, head: dict[bytes, bytes], receive: Receive) -> Any:
+        if not decoders:
+            return None
         sent = head.get(b"content-type", b"application/json").decode("latin-1")
         kind = sent if sent in decoders else sent.partition(";")[0].strip()
         if kind not in decoders:
             raise RefusedError(415, f"send {' or '.join(decoders)}, got {kind!r}")
         self._service.limits.check_body(int(head.get(b"content-length", 0)))
-        try:
-            async with asyncio.timeout(self._seconds):
-                raw = await self._read(receive)
-        except TimeoutError:
-            raise RefusedError(408, "the body took too long: send it at once") from None
-        return decoders[kind](raw)
+        return decoders[kind](await self._read(receive))
 
     async def _read(self, receive: Receive) -> bytes:
         parts, size, more = [], 0, True
