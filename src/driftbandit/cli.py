@@ -35,7 +35,7 @@ Import = Annotated[
 
 app.command()(cli.serve)
 app.command()(cli.backup)
-app.add_typer(cli.keys, name="keys")
+app.add_typer(cli.api_keys, name="api-keys")
 
 
 @app.callback(invoke_without_command=True)
