@@ -61,8 +61,7 @@ bench-runtime: $(VENV)/.test  ## the time of a single learner alone on a core, a
 	$(BIN)/python -m benchmarks.readme
 
 bench-worlds: $(VENV)/.test   ## AutoDOMD in many worlds: runs what is missing, prints the ratios
-	$(BIN)/driftbandit reproduce
-	for study in many-worlds ablation; do $(BIN)/driftbandit run $$study || exit 1; done
+	for study in many-worlds ablation whole-catalogue; do $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/python -m benchmarks.readme results
 	$(BIN)/python -m benchmarks.worlds
 
@@ -120,7 +119,7 @@ mutants: $(VENV)/.test    ## whether the tests notice every small change to the 
 docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
 	$(BIN)/driftbandit reproduce
 	for study in regret-orders coverage sensitivity scaling-in-time unstated-choices \
-	  same-tuning-budget scaling-in-dimension many-worlds ablation late-rewards bob; do \
+	  same-tuning-budget scaling-in-dimension many-worlds ablation whole-catalogue late-rewards bob; do \
 	  $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/driftbandit suite all
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv

@@ -35,7 +35,7 @@ ROOT = Path(__file__).parent.parent
 STUDIES = (
     *("paper-figure", "regret-orders", "coverage", "sensitivity"),
     *("scaling-in-time", "unstated-choices", "many-worlds", "ablation"),
-    *("same-tuning-budget", "scaling-in-dimension", "late-rewards", "bob"),
+    *("same-tuning-budget", "scaling-in-dimension", "late-rewards", "bob", worlds.CATALOGUE),
 )
 MISSING = "(not stored yet)"  # what a table or a sentence says until its study was run
 # Ours; the best rival in drift and in flips; the one that needs no knowledge of the world.
@@ -74,8 +74,10 @@ def collect(results: Path) -> None:
         quarters(curves(Store(results / "paper-figure"), 10_000)).write_csv(
             tables.RESULTS / "paper-quarters.csv", float_precision=4
         )
-    if run("many-worlds", "paper-figure"):
+    if run("many-worlds"):
         worlds.collect(results)
+    if run(worlds.CATALOGUE):
+        worlds.collect_panels(results)
     for name in filter(run, ("suites/suite-1.json", "suites/suite-2.json")):
         shutil.copy(results / name, tables.RESULTS)
     if run("regret-orders"):
@@ -282,6 +284,7 @@ TABLES = {
     "leaderboard2": lambda: leaderboard("suite-2"),
     "suite2": lambda: suite_worlds("suite-2"),
     "auto": worlds.summary_table,
+    "catalogue": lambda: grid(worlds.CATALOGUE, regret),
     "worlds": worlds.worlds_table,
     "together": worlds.together_table,
     "ablation": worlds.ablation_table,
