@@ -2,7 +2,7 @@
 
 Seeds 1000 to 2100 and 81000 to 83119 designed AutoDOMD, and seeds 0 to 19 chose `best fixed` in
 each world; many-worlds judges on seeds from 5000 on, ablation on seeds from 8000 on,
-whole-catalogue, the paper's four settings with every policy of the catalogue, on seeds from 9000 on.
+whole-catalogue (the paper's four settings, every policy of the catalogue) on seeds from 9000 on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from benchmarks.tables import Line, stored, write
 AUTO, FIXED, THEORY = "AutoDOMD", "best fixed", "DOMD-GLB"
 # DOMD in all its forms, ours and the paper's, and the yardsticks; everything else is a rival.
 NO_RIVAL = {AUTO, FIXED, THEORY, "DOMD-GLB (practical)", "BOB-DOMD", "Uniform", "Oracle", "Greedy"}
-CATALOGUE = "whole-catalogue"  # the study behind every ratio to the best rival in the paper's settings
+CATALOGUE = (
+    "whole-catalogue"  # the study behind every ratio to the best rival in the paper's settings
+)
 Runs = dict[str, dict[str, dict[int, float]]]  # final regret by world, policy and seed
 Regrets = dict[str, dict[str, dict[str, str]]]  # environment, policy, line of the stored results
 
