@@ -64,14 +64,11 @@ def rivals() -> str:
 def standing() -> str:
     """Where AutoDOMD is level with the best rival, where it has less regret, and where more, by the
     95 % interval of the ratio."""
-    groups: dict[str, list[str]] = {
-        "has the least regret": [],
-        "is level with": [],
-        "is behind": [],
-    }
+    words = ("has the least regret", "is level with", "is behind")
+    groups: dict[str, list[str]] = {word: [] for word in words}
     for x in stored("panels"):
         low, high = (float(x[f"ratio_{end}"]) for end in ("low", "high"))
-        group = list(groups)[0 if high < 1.0 else 2 if low > 1.0 else 1]
+        group = words[0 if high < 1.0 else 2 if low > 1.0 else 1]
         other = "" if group.startswith("has") else f"{x['rival']} "
         groups[group].append(f"{other}in *{x['panel']}*")
     return together([f"{group} {together(found)}" for group, found in groups.items() if found])

@@ -14,6 +14,7 @@ class Group(NamedTuple):
 
 CONSTANTS = ("tests/test_constants.py", "tests/test_theory.py")
 PROOF = ("tests/test_proof.py",)
+SHARP = ("tests/test_sharp.py",)
 KERNELS = "tests/test_kernels.py"
 DOMD = ("tests/test_domd.py",)
 LINALG = ("tests/test_linalg.py",)
@@ -22,6 +23,7 @@ GROUPS = {
     "theory": (
         Group(("theory/domd.py", "theory/bounds.py", "theory/piecewise.py"), CONSTANTS),
         Group(("theory/ours.py", "theory/radius.py"), CONSTANTS),
+        Group(("theory/sharp.py", "theory/tuning.py"), ("tests/test_constants.py", *SHARP)),
         Group(("theory/losses.py", "theory/replay.py", "theory/proof.py"), PROOF),
         Group(("theory/verdict.py",), PROOF),
     ),
