@@ -55,12 +55,6 @@ def panels() -> str:
     return together([f"{float(x['ratio']):.2f}" for x in stored("panels")])
 
 
-def rivals() -> str:
-    """How many rivals the best one is chosen from, setting by setting."""
-    found = sorted({int(x["rivals"]) for x in stored("panels")})
-    return " or ".join(map(str, found))
-
-
 def standing() -> str:
     """Where AutoDOMD is level with the best rival, where it has less regret, and where more, by the
     95 % interval of the ratio."""
@@ -71,7 +65,7 @@ def standing() -> str:
         group = words[0 if high < 1.0 else 2 if low > 1.0 else 1]
         other = "" if group.startswith("has") else f"{x['rival']} "
         groups[group].append(f"{other}in *{x['panel']}*")
-    return together([f"{group} {together(found)}" for group, found in groups.items() if found])
+    return ", and ".join(f"{group} {together(found)}" for group, found in groups.items() if found)
 
 
 def together(parts: list[str]) -> str:
@@ -151,7 +145,6 @@ def packages_table() -> list[list[str]]:
 
 SAYS = {
     "panels": panels,
-    "rivals": rivals,
     "standing": standing,
     "domdround": lambda: f"{micros('driftbandit DOMD, defaults')} µs",
     "autoround": lambda: f"{micros('driftbandit AutoDOMD')} µs",

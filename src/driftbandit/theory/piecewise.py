@@ -38,7 +38,7 @@ def worst_round(problem: Problem) -> float:
     return min(problem.family.range, 2.0 * problem.k_mu * problem.S)
 
 
-def price_of_drift(problem: Problem, lam: float | None, *, sharp: bool = False) -> float:
+def price_of_drift(problem: Problem, lam: float | None, *, sharp: bool) -> float:
     """iota / sqrt(lam), with the theorem's least lambda unless another is given."""
     lam = least_lam(problem, sharp=sharp) if lam is None else lam
     return iota(problem, sharp=sharp) / math.sqrt(lam)

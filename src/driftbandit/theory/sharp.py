@@ -25,7 +25,7 @@ def divergence_factor(v: float) -> float:
         return math.inf
     root, unit = math.sqrt(v), math.sqrt(2.0 / math.pi)
     if v < SMALL:
-        return 0.5 + unit * root / 3.0 + v / 8.0 + unit * root * v / 15.0
+        return 0.5 + unit * root / 3.0 + v / 8.0
     both_tails = math.exp(v / 2.0) * (1.0 + math.erf(root / math.sqrt(2.0)))
     return (both_tails - 1.0 - unit * root) / v
 
@@ -45,7 +45,7 @@ def sharp_lam(problem: Problem) -> float:
     return max(3.0 * lam_floor(problem), alpha(problem, sharp=True) * M**2, problem.c_mu / g)
 
 
-def least_lam(problem: Problem, *, sharp: bool = False) -> float:
+def least_lam(problem: Problem, *, sharp: bool) -> float:
     """The lambda of the paper's theorems, or `sharp_lam`."""
     return sharp_lam(problem) if sharp else lam(problem)
 
