@@ -66,7 +66,7 @@ bench-worlds: $(VENV)/.test   ## AutoDOMD in many worlds: runs what is missing, 
 	$(BIN)/python -m benchmarks.worlds
 
 bench-sharp: $(VENV)/.test    ## the sharper theorem at play, next to the rivals of the paper: runs what is missing
-	$(BIN)/driftbandit run sharp-lambda
+	for study in sharp-lambda sharp-dimension; do $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/python -m benchmarks.readme results
 	$(BIN)/python -m benchmarks.sharp
 
@@ -124,7 +124,8 @@ mutants: $(VENV)/.test    ## whether the tests notice every small change to the 
 docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
 	$(BIN)/driftbandit reproduce
 	for study in regret-orders coverage sensitivity scaling-in-time unstated-choices \
-	  same-tuning-budget scaling-in-dimension many-worlds ablation whole-catalogue sharp-lambda late-rewards bob; do \
+	  same-tuning-budget scaling-in-dimension many-worlds ablation whole-catalogue late-rewards bob \
+	  sharp-lambda sharp-dimension; do \
 	  $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/driftbandit suite all
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv

@@ -36,7 +36,14 @@ ROOT = Path(__file__).parent.parent
 STUDIES = (
     *("paper-figure", "regret-orders", "coverage", "sensitivity"),
     *("scaling-in-time", "unstated-choices", "many-worlds", "ablation"),
-    *("same-tuning-budget", "scaling-in-dimension", "late-rewards", "bob", worlds.CATALOGUE),
+    *(
+        "same-tuning-budget",
+        "scaling-in-dimension",
+        "late-rewards",
+        "bob",
+        worlds.CATALOGUE,
+        "sharp-dimension",
+    ),
 )
 MISSING = "(not stored yet)"  # what a table or a sentence says until its study was run
 # Ours; the best rival in drift and in flips; the one that needs no knowledge of the world.
@@ -289,6 +296,7 @@ TABLES = {
     "auto": worlds.summary_table,
     "sharpbounds": lambda: markdown(sharp.bounds_table()),
     "sharpreach": lambda: markdown(sharp.reach_table()),
+    "sharpdimension": lambda: grid("sharp-dimension", regret),
     "sharpgrid": lambda: markdown(sharp.grid_table()),
     "catalogue": lambda: grid(worlds.CATALOGUE, regret),
     "worlds": worlds.worlds_table,
