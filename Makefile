@@ -4,7 +4,7 @@ BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
-  bench-rivals bench-runtime bench-worlds bench-lab bench-peers bench-streams bench-suite bench-explain \
+  bench-rivals bench-runtime bench-worlds bench-sharp bench-lab bench-peers bench-streams bench-suite bench-explain \
   bench-rare bench-lockin bench-calendars bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
   mutants torture docs docs-site dist release-check clean
 
@@ -61,10 +61,14 @@ bench-runtime: $(VENV)/.test  ## the time of a single learner alone on a core, a
 	$(BIN)/python -m benchmarks.readme
 
 bench-worlds: $(VENV)/.test   ## AutoDOMD in many worlds: runs what is missing, prints the ratios
-	$(BIN)/driftbandit reproduce
-	for study in many-worlds ablation; do $(BIN)/driftbandit run $$study || exit 1; done
+	for study in many-worlds ablation whole-catalogue; do $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/python -m benchmarks.readme results
 	$(BIN)/python -m benchmarks.worlds
+
+bench-sharp: $(VENV)/.test    ## the sharper theorem at play, next to the rivals of the paper: runs what is missing
+	for study in sharp-lambda sharp-dimension; do $(BIN)/driftbandit run $$study || exit 1; done
+	$(BIN)/python -m benchmarks.readme results
+	$(BIN)/python -m benchmarks.sharp
 
 bench-lab: $(VENV)/.test  ## the lab at full size: reproduce, resume, a report of 10^7 rows
 	$(BIN)/python -m benchmarks.lab
@@ -120,7 +124,8 @@ mutants: $(VENV)/.test    ## whether the tests notice every small change to the 
 docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
 	$(BIN)/driftbandit reproduce
 	for study in regret-orders coverage sensitivity scaling-in-time unstated-choices \
-	  same-tuning-budget scaling-in-dimension many-worlds ablation late-rewards bob; do \
+	  same-tuning-budget scaling-in-dimension many-worlds ablation whole-catalogue late-rewards bob \
+	  sharp-lambda sharp-dimension; do \
 	  $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/driftbandit suite all
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv

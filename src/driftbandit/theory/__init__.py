@@ -1,5 +1,6 @@
 """Every constant of the theorems, and their proofs on a run (`check`): the paper's in `domd`,
-`bounds`, `piecewise` and `proof`, its rivals' in `rivals`, what is not in the paper in `ours`."""
+`bounds`, `piecewise` and `proof`, its rivals' in `rivals`; what is not in the paper in `ours`,
+`sharp` and `tuning`."""
 
 from driftbandit.theory import rivals
 from driftbandit.theory.bob import (
@@ -56,10 +57,29 @@ from driftbandit.theory.piecewise import (
 )
 from driftbandit.theory.proof import check
 from driftbandit.theory.radius import Radius, beta, discounted_count
+from driftbandit.theory.sharp import (
+    divergence_factor,
+    lam_floor,
+    mix_factor,
+    sharp_alpha,
+    sharp_lam,
+    sharp_radius,
+)
+from driftbandit.theory.tuning import (
+    Choice,
+    least_bound,
+    narrowest_lam,
+    sharp_bound,
+    tracking_curvature,
+    tracking_error,
+    tracking_lam,
+    tuned,
+)
 from driftbandit.theory.verdict import Inequality, Proof
 
 __all__ = [
     "C_pw",
+    "Choice",
     "D_gamma",
     "Inequality",
     "Proof",
@@ -80,6 +100,7 @@ __all__ = [
     "concordance",
     "discount",
     "discounted_count",
+    "divergence_factor",
     "domd_radius",
     "drift_budget",
     "drift_kernel",
@@ -95,7 +116,11 @@ __all__ = [
     "good_rounds",
     "iota",
     "lam",
+    "lam_floor",
+    "least_bound",
     "least_discount",
+    "mix_factor",
+    "narrowest_lam",
     "observed_beta",
     "order_drifting",
     "order_piecewise",
@@ -105,7 +130,15 @@ __all__ = [
     "regret_bound_drifting",
     "regret_bound_piecewise",
     "rivals",
+    "sharp_alpha",
+    "sharp_bound",
+    "sharp_lam",
+    "sharp_radius",
     "terms_drifting",
     "terms_piecewise",
+    "tracking_curvature",
+    "tracking_error",
+    "tracking_lam",
+    "tuned",
     "worst_round",
 ]
