@@ -58,7 +58,7 @@ def write_report(
     target.mkdir(parents=True, exist_ok=True)
     paths = _write_texts(store, target, ends, lines, runs, hero)
     paths |= draw_regret(lines, target, width, hero, focus)
-    swept = draw_sweeps(sweeps(store.current().values(), ends), target, width, hero)
+    swept = draw_sweeps(sweeps(store.current(), ends), target, width, hero)
     profiles = draw_profiles(runs, target, width, hero, focus) if runs else {}
     more = {"sweep": swept, "profile": profiles}
     return paths | {f"{name} {kind}": p for name, of in more.items() for kind, p in of.items()}

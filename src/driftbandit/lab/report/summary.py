@@ -109,11 +109,11 @@ def curves(store: Store, points: int = 300, policies: Sequence[str] = ()) -> pl.
 def chosen(store: Store) -> dict[tuple[str, str], str]:
     """Options that tuning chose, by environment and policy, where it had a choice."""
     offered: dict[tuple[str, str], list[dict[str, object]]] = {}
-    for cell in Store(store.folder / "tuning").current().values():
+    for cell in Store(store.folder / "tuning").current():
         labels = cell.environment_label, cell.policy_label
         offered.setdefault(labels, []).append(json.loads(cell.swept))
     found = {}
-    for cell in store.current().values():
+    for cell in store.current():
         labels = cell.environment_label, cell.policy_label
         several = offered.get(labels, [])
         free = {k for o in several for k in o if any(other.get(k) != o[k] for other in several)}
@@ -139,7 +139,7 @@ def stored_policies(store: Store) -> list[str]:
 
 def rows(store: Store) -> pl.LazyFrame:
     """The results of the study's cells; environments and policies are Enums in its order."""
-    data, cells = store.scan(), list(store.current().values())
+    data, cells = store.scan(), store.current()
     _check_labels(cells)
     worlds, policies = _order(cells)
     return data.with_columns(

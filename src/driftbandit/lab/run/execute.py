@@ -99,7 +99,8 @@ def execute(
 
 
 def run_cells(cells: list[Cell], job: _Job, what: str) -> Done:
-    missing = [cell for cell in cells if not job.store.has(cell)]
+    """Run what of these cells is not stored yet."""
+    missing = job.store.missing(cells)
     done = Done(len(missing), len(cells) - len(missing))
     job.progress(done.stored, len(cells))
     if not missing:
@@ -131,9 +132,9 @@ def begin(cells: list[Cell]) -> None:
 def chosen(cells: list[Cell], store: Store) -> tuple[set[str], set[tuple[str, str]]]:
     """Labels of the policies on trial, and their best variants by environment."""
     totals: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
-    for cell in cells:
+    for cell, regret in zip(cells, store.final_regrets(cells)):
         rivals = totals.setdefault((cell.environment_label, cell.policy_label), {})
-        rivals[_variant(cell)] = rivals.get(_variant(cell), 0.0) + store.final_regret(cell)
+        rivals[_variant(cell)] = rivals.get(_variant(cell), 0.0) + regret
     best = {min(rivals, key=lambda v: rivals[v]) for rivals in totals.values()}
     return {label for _, label in totals}, best
 

@@ -21,7 +21,7 @@ def provenance(plugins: Iterable[str] = ()) -> dict[str, Any]:
         "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        **checkout(Path(__file__).resolve().parents[1]),
+        **checkout(Path(__file__).resolve().parents[2]),
         **{name: version(name) for name in PACKAGES},
     }
     files = {name: getattr(sys.modules.get(name), "__file__", None) for name in plugins}
