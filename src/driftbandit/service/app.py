@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
+import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -34,11 +34,6 @@ from driftbandit.service.ops.metrics import Metrics
 from driftbandit.service.pool.batcher import Crowd
 from driftbandit.service.pool.loop_pool import Loops
 from driftbandit.service.routes import AS_TOML, ROUTES, Route
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 LOOK = 1.0  # seconds until loops that another service has left are found
 THREADS = 4  # for what reads the ledger

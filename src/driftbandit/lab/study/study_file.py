@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 from pydantic import ValidationError
 

@@ -77,7 +77,7 @@ class Door:
             raise RefusedError(415, f"send {' or '.join(decoder)}, got {kind!r}")
         try:
             raw = await asyncio.wait_for(self._read(request), self._service.limits.seconds)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             raise RefusedError(408, "the body took too long: send it at once") from None
         return decoder[kind](raw)
 
