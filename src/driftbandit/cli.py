@@ -82,7 +82,7 @@ def run(
     scheduler: Scheduler = None,
     modules: Import = None,
 ) -> None:
-    """Run a study, or go on with it, and write its report."""
+    """Run a study, or resume it, and write its report."""
     _study(study, out, seeds, horizon, workers, scheduler, modules)
 
 
@@ -245,7 +245,7 @@ def replay(
     column: Named = None,
     modules: Import = None,
 ) -> None:
-    """Train a policy all of a log: a warm start for Bandit.load, or an honest learning curve."""
+    """Train a policy on a whole log: a warm start for Bandit.load, or an honest learning curve."""
     log = _log(path, name, reward, features, column)
     known = _policies([policy] if policy else [], modules)
     if rejection:
@@ -257,7 +257,7 @@ def replay(
     else:
         cluster = {"scheduler": scheduler, "workers": workers}
         found = log.replay(next(iter(known.values()), None), **cluster)
-        print(f"{found.rows:,} rows trained to {found.bandit.policy.name}; digest {found.digest}")
+        print(f"{found.bandit.policy.name} trained on {found.rows:,} rows; digest {found.digest}")
     print("".join(f"{each}\n" for each in log.counts.sentences()), end="")
     if out:
         found.bandit.save(out)
