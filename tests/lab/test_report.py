@@ -14,8 +14,7 @@ import polars as pl
 import pytest
 
 from browsing import browser, needs_chromium
-from driftbandit.lab.report.figures import WIDTHS, draw_regret
-from driftbandit.lab.report.line_ends import spread
+from driftbandit.lab.report.figures import WIDTHS, draw_regret, spread
 from driftbandit.lab.report.page import _aligned
 from driftbandit.lab.report.report import names_of, write_report
 from driftbandit.lab.report.summary import SMOOTHING, chosen, curves, final_regrets, finals

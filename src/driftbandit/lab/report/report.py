@@ -22,7 +22,7 @@ from driftbandit.lab.report.summary import (
 )
 from driftbandit.lab.report.sweeps import draw_sweeps, sweeps
 from driftbandit.lab.report.tables import (
-    Table,
+    ReportTable,
     across_worlds,
     overview,
     panels,
@@ -98,7 +98,7 @@ def _write_texts(
     return {kind: target / name for kind, (name, _) in texts.items()}
 
 
-def _summaries(ends: pl.DataFrame, runs: Runs | None) -> list[Table]:
+def _summaries(ends: pl.DataFrame, runs: Runs | None) -> list[ReportTable]:
     """What stands above the tables of single environments."""
     found = [overview(ends)] if ends["environment"].n_unique() > 1 else []
     if runs:

@@ -142,7 +142,7 @@ class Sources:
             if self.find(package) is not None and not self._parsed(package).bare:
                 yield package
 
-    def _led_to(self, link: Link) -> Iterable[str]:
+    def _led_to(self, link: ImportedName) -> Iterable[str]:
         """The modules that an import depends on."""
         path = self.find(link.module)
         if path is None:
@@ -154,7 +154,7 @@ class Sources:
         elif not self._parsed(link.module).bare:
             yield link.module
 
-    def _from_package(self, path: Path, link: Link) -> Iterator[str]:
+    def _from_package(self, path: Path, link: ImportedName) -> Iterator[str]:
         package, (first, *rest) = link.module, link.names
         passed_on = self._passed_on(package, path)
         if first == "*":
@@ -163,20 +163,20 @@ class Sources:
                 yield from self._led_to(each)
         elif first in passed_on:
             target = passed_on[first]
-            yield from self._led_to(Link(target.module, (*target.names, *rest)))
+            yield from self._led_to(ImportedName(target.module, (*target.names, *rest)))
         elif self.find(f"{package}.{first}") is not None:
-            yield from self._led_to(Link(f"{package}.{first}", tuple(rest)))
+            yield from self._led_to(ImportedName(f"{package}.{first}", tuple(rest)))
         elif not (first.startswith("__") and first.endswith("__")):
             yield package
 
-    def _passed_on(self, package: str, path: Path) -> dict[str, Link]:
+    def _passed_on(self, package: str, path: Path) -> dict[str, ImportedName]:
         """Names that a package takes from elsewhere, also those it loads when they are asked for
         (a stub says from where)."""
         names = dict(self._parsed(package).passed_on)
         stub = path.with_suffix(".pyi")
         if stub.is_file():
             names |= parsed(stub, package).passed_on
-        own = (Link(package), *(Link(package, (name,)) for name in names))
+        own = (ImportedName(package), *(ImportedName(package, (name,)) for name in names))
         return {name: link for name, link in names.items() if link not in own}
 
 
@@ -184,7 +184,7 @@ def _is_package(path: Path) -> bool:
     return path.is_dir() or path.stem == "__init__"
 
 
-class Link(NamedTuple):
+class ImportedName(NamedTuple):
     """A module, and the names that are taken from it one after the other."""
 
     module: str
@@ -195,8 +195,8 @@ class Parsed(NamedTuple):
     """A source file."""
 
     text: str  # without comments and docstrings
-    links: frozenset[Link]  # everything it imports
-    passed_on: dict[str, Link]  # names of this module that come from others
+    links: frozenset[ImportedName]  # everything it imports
+    passed_on: dict[str, ImportedName]  # names of this module that come from others
     bare: bool  # nothing but imports and names such as __all__
 
 
@@ -243,22 +243,22 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
         yield from _walk(child)
 
 
-def _imported(node: ast.AST, package: str) -> Iterator[tuple[str, Link]]:
+def _imported(node: ast.AST, package: str) -> Iterator[tuple[str, ImportedName]]:
     """Names that an import statement binds, and what they stand for."""
     if isinstance(node, ast.Import):
         for alias in node.names:
-            yield alias.asname or alias.name, Link(alias.name)
+            yield alias.asname or alias.name, ImportedName(alias.name)
             if alias.asname is None:
                 top = alias.name.split(".")[0]
-                yield top, Link(top)
+                yield top, ImportedName(top)
     if isinstance(node, ast.ImportFrom):
         base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
         module = ".".join([*base, *([node.module] if node.module else [])])
         for alias in node.names:
-            yield alias.asname or alias.name, Link(module, (alias.name,))
+            yield alias.asname or alias.name, ImportedName(module, (alias.name,))
 
 
-def _used(tree: ast.Module, aliases: dict[str, Link]) -> Iterator[Link]:
+def _used(tree: ast.Module, aliases: dict[str, ImportedName]) -> Iterator[ImportedName]:
     """Attributes of imported modules: `import package as p` takes what p.name says."""
     for node in ast.walk(tree):
         names: list[str] = []
@@ -267,7 +267,7 @@ def _used(tree: ast.Module, aliases: dict[str, Link]) -> Iterator[Link]:
             node = node.value
         if names and isinstance(node, ast.Name) and node.id in aliases:
             link = aliases[node.id]
-            yield Link(link.module, (*link.names, *reversed(names)))
+            yield ImportedName(link.module, (*link.names, *reversed(names)))
 
 
 def _says_nothing(node: ast.stmt) -> bool:

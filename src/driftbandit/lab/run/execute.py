@@ -22,7 +22,7 @@ import polars as pl
 
 from driftbandit.lab.run.cells import Cell, cells_of, run_cell
 from driftbandit.lab.run.code_version import Versions
-from driftbandit.lab.run.plugin_files import Luggage
+from driftbandit.lab.run.plugin_files import PluginFiles
 from driftbandit.lab.run.store import Store
 from driftbandit.lab.run.workers import pool_of
 from driftbandit.lab.study.study_file import Study
@@ -109,13 +109,15 @@ def run_cells(cells: list[Cell], job: _Job, what: str) -> Done:
     workers, cores = job.engine.pool_size(len(missing)), os.cpu_count() or 1
     scheduler = job.engine.scheduler
     facts = {"study": job.study.name, "cells": len(missing), "engine": scheduler or "processes"}
-    luggage = Luggage.of(missing)
+    plugin_files = PluginFiles.of(missing)
     facts |= {"workers": workers, "shared_cores": workers > cores}
-    job.store.start(facts, luggage.modules)
+    job.store.start(facts, plugin_files.modules)
     job.say("compiling")
     warm(missing)
     job.say(what)
-    for n, (cell, frame) in enumerate(results_of(missing, workers, scheduler, luggage), start=1):
+    for n, (cell, frame) in enumerate(
+        results_of(missing, workers, scheduler, plugin_files), start=1
+    ):
         job.store.add(cell, frame)
         job.progress(done.stored + n, len(cells))
     return done
@@ -170,14 +172,14 @@ def _stop(t: int, memory: Any, theta: Any) -> None:
 
 
 def results_of(
-    cells: list[Cell], workers: int, scheduler: str | None, luggage: Luggage
+    cells: list[Cell], workers: int, scheduler: str | None, plugin_files: PluginFiles
 ) -> Iterator[tuple[Cell, pl.DataFrame]]:
     """Finished cells in the order they finish; cells of a worker that died are run again."""
     waiting = list(cells)
     for attempt in range(RETRIES + 1):
         try:
-            with pool_of(workers, scheduler, luggage) as pool:
-                futures = {pool.submit(run_pinned, cell, luggage): cell for cell in waiting}
+            with pool_of(workers, scheduler, plugin_files) as pool:
+                futures = {pool.submit(run_pinned, cell, plugin_files): cell for cell in waiting}
                 try:
                     for future in finished(futures):
                         frame = future.result()
@@ -213,11 +215,11 @@ def finished(futures: Collection[Future[Any]]) -> Iterator[Future[Any]]:
                 continue
 
 
-def run_pinned(cell: Cell, luggage: Luggage) -> pl.DataFrame:
+def run_pinned(cell: Cell, plugin_files: PluginFiles) -> pl.DataFrame:
     """`run_cell` with one thread for linear algebra: small matrices only suffer from more."""
     from threadpoolctl import threadpool_limits
 
-    luggage.load()
+    plugin_files.load()
     _check_code(cell)
     with threadpool_limits(1):
         warm([cell])

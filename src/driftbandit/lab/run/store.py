@@ -29,7 +29,7 @@ from driftbandit.lab.run.code_version import Versions, roots_of
 from driftbandit.lab.run.provenance import provenance
 
 
-class Part(NamedTuple):
+class CellFile(NamedTuple):
     """A file that holds some seeds of a cell."""
 
     path: Path
@@ -37,7 +37,7 @@ class Part(NamedTuple):
     seeds: frozenset[int]
 
 
-class Plan(NamedTuple):
+class StudyPlan(NamedTuple):
     """The study as it was last run."""
 
     cells: list[Cell]
@@ -164,18 +164,18 @@ class Store:
             )
         return ""
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> StudyPlan:
         path = self.folder / "current.json"
         try:
             plan = json.loads(path.read_bytes())
             if plan.get("format") != FORMAT and self._old_files():
-                return Plan([], {})
-            return Plan([_cell(facts) for facts in plan["cells"]], dict(plan["made_by"]))
+                return StudyPlan([], {})
+            return StudyPlan([_cell(facts) for facts in plan["cells"]], dict(plan["made_by"]))
         except FileNotFoundError:
-            return Plan([], {})
+            return StudyPlan([], {})
         except (ValueError, KeyError, TypeError, AttributeError):
             _warn_damaged(path)
-            return Plan([], {})
+            return StudyPlan([], {})
 
     def _files(self) -> dict[str, list[Path]]:
         """Return the files of finished cells, by key."""
@@ -188,7 +188,7 @@ class Store:
         """Return files of version 0.2, whose names had no seeds."""
         return [path for path in self.cells.glob("*.parquet") if "-" not in path.stem]
 
-    def _parts(self, cells: Iterable[Cell]) -> Iterator[tuple[Cell, list[Part]]]:
+    def _parts(self, cells: Iterable[Cell]) -> Iterator[tuple[Cell, list[CellFile]]]:
         """Give every cell with the sound files that hold its seeds, each seed once."""
         files = self._files()
         for cell in cells:
@@ -198,7 +198,7 @@ class Store:
                 near = any(first <= seed <= last for seed in wanted)
                 made_as = self._read(path) if near else None
                 if made_as is not None and (here := wanted.intersection(made_as.seeds)):
-                    parts.append(Part(path, made_as, frozenset(here)))
+                    parts.append(CellFile(path, made_as, frozenset(here)))
                     wanted -= here
             yield cell, parts
 
@@ -212,7 +212,7 @@ class Store:
                 self._sound[path] = (stat.st_mtime_ns, stat.st_size), cell
         return cell
 
-    def _warn_outdated(self, plan: Plan) -> None:
+    def _warn_outdated(self, plan: StudyPlan) -> None:
         """Say which results were made by other code than there is now."""
         versions = Versions()
         old = {
@@ -262,14 +262,14 @@ def _verified(path: Path) -> Cell | None:
     return cell
 
 
-def _changes(cell: Cell, part: Part) -> bool:
+def _changes(cell: Cell, part: CellFile) -> bool:
     """Return whether a file has other labels than the study has now, or more seeds."""
     as_made = part.made_as.environment_label, part.made_as.policy_label
     asked = cell.environment_label, cell.policy_label
     return as_made != asked or part.seeds != set(part.made_as.seeds)
 
 
-def _renamed(cell: Cell, part: Part) -> pl.LazyFrame:
+def _renamed(cell: Cell, part: CellFile) -> pl.LazyFrame:
     """Return the seeds of a file that a cell asks for, under the labels of the cell."""
     return (
         pl.scan_parquet(part.path)
@@ -278,7 +278,7 @@ def _renamed(cell: Cell, part: Part) -> pl.LazyFrame:
     )
 
 
-def _final_regret(part: Part) -> float:
+def _final_regret(part: CellFile) -> float:
     frame = pl.read_parquet(part.path, columns=["seed", "round", "regret"])
     last = frame.filter(
         pl.col("seed").is_in(sorted(part.seeds)), pl.col("round") == pl.col("round").max()
