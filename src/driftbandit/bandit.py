@@ -274,6 +274,11 @@ class Bandit:
         return self._view("H")
 
     @property
+    def memory(self) -> Any:
+        """A copy of all it knows: a tuple of arrays, as the methods of its policy take it."""
+        return self._copy()
+
+    @property
     def rounds(self) -> int:
         """Updates so far."""
         return int(self._memory.t[0])

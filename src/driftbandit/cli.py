@@ -364,7 +364,7 @@ def _study(
     engine = lab.Engine(workers=workers, scheduler=scheduler)
     with _cells_bar(study.name) as (progress, say):
         done = lab.execute(study, text, lab.Store(folder), engine, progress, say)
-    print(f"{study.name}: {_counted(*done)}")
+    print(f"{study.name}: {counted(*done)}")
     page = folder / "report" / "report.html"
     kept = (folder / name for name in ("study.toml", "current.json"))
     if (
@@ -377,7 +377,7 @@ def _study(
         print(f"The report is up to date: {page}")
 
 
-def _counted(ran: int, stored: int) -> str:
+def counted(ran: int, stored: int) -> str:
     """How many cells were run, in words."""
     if not ran:
         return f"all {stored} cells were stored already"
@@ -438,7 +438,7 @@ def _cells_bar(label: str) -> Iterator[tuple[Callable[[int, int], None], Callabl
         yield advance, lambda what: bar.update(task, description=f"{label}: {what}")
 
 
-def _warn(message: Warning | str, *_: Any) -> None:
+def show_warning(message: Warning | str, *_: Any) -> None:
     """Warnings are one line, too."""
     print(f"driftbandit: {message}", file=sys.stderr)
 
@@ -448,7 +448,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without ± is no reason to fail
-    warnings.showwarning = _warn  # type: ignore[assignment]
+    warnings.showwarning = show_warning  # type: ignore[assignment]
     try:
         app()
     except (ValueError, OSError, ImportError) as error:

@@ -15,7 +15,7 @@ import pytest
 
 from browsing import browser, needs_chromium
 from driftbandit.lab.report.figures import WIDTHS, draw_regret, spread
-from driftbandit.lab.report.page import _aligned
+from driftbandit.lab.report.page import aligned
 from driftbandit.lab.report.report import names_of, write_report
 from driftbandit.lab.report.summary import SMOOTHING, chosen, curves, final_regrets, finals
 from driftbandit.lab.report.sweeps import sweeps
@@ -285,16 +285,16 @@ def test_figures_have_the_width_that_was_asked_for_and_embedded_fonts(store, tmp
 
 
 def test_names_stand_at_line_ends_without_overlap(store):
-    from driftbandit.lab.report.figures import _figure, emphasis
+    from driftbandit.lab.report.figures import emphasis, regret_figure
 
     data = curves(store)
-    figure = _figure(data, WIDTHS["full"], emphasis(data))
+    figure = regret_figure(data, WIDTHS["full"], emphasis(data))
     above = figure.axes[0]
     boxes = [text.get_window_extent() for text in above.texts]
     assert {text.get_text().replace("\\", "") for text in above.texts} == set(POLICIES)
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
     assert max(box.x1 for box in boxes) <= figure.bbox.x1
-    grey = _figure(data, WIDTHS["full"], emphasis(data, focus=["Oracle"]))
+    grey = regret_figure(data, WIDTHS["full"], emphasis(data, focus=["Oracle"]))
     assert [text.get_text() for text in grey.axes[0].texts] == ["Oracle"]
 
 
@@ -412,7 +412,7 @@ def test_sweeps_are_lines_over_values_where_all_else_stays_the_same():
 
 
 def test_decimal_points_of_a_column_stand_one_below_the_other():
-    texts = _aligned(["108 ± 6.45", "25.8 ± 10", "0 ± 0", "–", "1.25 ± 100"])
+    texts = aligned(["108 ± 6.45", "25.8 ± 10", "0 ± 0", "–", "1.25 ± 100"])
     points = [text.replace("\u2008", ".").split("±")[0].index(".") for text in texts if "±" in text]
     assert len(set(points)) == 1
     assert len({len(text) for text in texts if "±" in text}) == 1

@@ -68,7 +68,7 @@ def bike(table: DataTable) -> Raw:
 
 def flights(table: DataTable) -> Raw:
     """Which of ten flights of a day to a city arrives on time? A cancelled one does not."""
-    rows = _tens(table)
+    rows = tens(table)
     carrier, origin = np.array(table["carrier"]), np.array(table["origin"])
     hour, minute, month, day = table.numbers(["hour", "minute", "month", "day"])
     columns = [*(carrier == name for name in CARRIERS), *(origin == name for name in ORIGINS)]
@@ -80,7 +80,7 @@ def flights(table: DataTable) -> Raw:
     return Raw(features, names, (delay <= 0)[rows].astype(float), np.array(dates, "datetime64[D]"))
 
 
-def _tens(table: DataTable) -> NDArray[np.int64]:
+def tens(table: DataTable) -> NDArray[np.int64]:
     """Flights of a day to a city, dealt at random into tens; what is left over is not played."""
     month, day = table.numbers(["month", "day"])
     date, (_, city) = 31 * month + day, np.unique(table["dest"], return_inverse=True)

@@ -261,7 +261,12 @@ class Fleet:
     def __iter__(self) -> Iterator[Key]:
         """The keys as they are now, in no particular order."""
         with self._lock:
-            return iter([key for keys, _ in self._members.pages() for key in keys])
+            return iter([key for keys, _ in self.pages() for key in keys])
+
+    def pages(self) -> Iterator[tuple[list[Key], Any]]:
+        """Give keys and rows of all learners, many at a time: those in memory, then those of the
+        store, which stay there. The fleet must not be trained meanwhile."""
+        yield from self._members.pages()
 
     @property
     def bytes_per_learner(self) -> int:

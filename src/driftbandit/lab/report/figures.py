@@ -81,7 +81,7 @@ def draw_regret(
 ) -> dict[str, Path]:
     """Mean regret with its 95 % interval, and median µs per round, as regret.png, .svg, .pdf."""
     return save(
-        "regret", folder, width, lambda w: _figure(curves, w, emphasis(curves, hero, focus))
+        "regret", folder, width, lambda w: regret_figure(curves, w, emphasis(curves, hero, focus))
     )
 
 
@@ -97,7 +97,7 @@ def save(name: str, folder: Path, width: str, draw: Any) -> dict[str, Path]:
     return paths
 
 
-def _figure(curves: pl.DataFrame, width: Width, how: Emphasis) -> Any:
+def regret_figure(curves: pl.DataFrame, width: Width, how: Emphasis) -> Any:
     parts = curves.sort("environment").partition_by("environment", maintain_order=True)
     across = min(width.across, len(parts))
     bands, size = -(-len(parts) // across), width.size - 1.0

@@ -188,7 +188,7 @@ def _chart(world: str, column: str, caption: str, axis: str, log: bool) -> str:
 
 def _table(table: ReportTable) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.header)
-    columns = [_aligned([item.text for item in column]) for column in zip(*table.rows)]
+    columns = [aligned([item.text for item in column]) for column in zip(*table.rows)]
     body = "".join(
         f'<tr><th scope="row">{escape(row[0].text)}</th>'
         + "".join(_cell(item, column[k]) for item, column in zip(row[1:], columns[1:]))
@@ -209,7 +209,7 @@ def _cell(item: Item, text: str) -> str:
     )
 
 
-def _aligned(texts: Sequence[str]) -> list[str]:
+def aligned(texts: Sequence[str]) -> list[str]:
     """Padded so that the decimal points of a column stand one below the other, number by number."""
     split = [re.split(r"([−\d.]*\d)", text) for text in texts]  # numbers at odd places
     shape = max(map(len, split))
