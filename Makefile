@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
+.PHONY: demo reproduce test check lint bench bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-sharp bench-lab bench-peers bench-streams bench-suite bench-explain \
   bench-rare bench-lockin bench-calendars bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
   mutants torture docs docs-site dist release-check clean
@@ -17,6 +17,9 @@ reproduce: $(VENV)/.lab   ## the paper's comparison at full size
 test: $(VENV)/.test $(VENV)/.browser lint   ## lint, types, tests (compiled and interpreted)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "kernel" --override-ini filterwarnings=default
+
+check: $(VENV)/.test lint   ## lint, types, and the quick tests of what changed since main: under a minute
+	$(BIN)/python -m benchmarks.changed
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

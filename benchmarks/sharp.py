@@ -26,8 +26,9 @@ DELTA = 0.01
 
 def collect(results: Path) -> None:
     """Store the final numbers, with differences to the rule's regret, and draw the figure."""
-    from driftbandit.lab import Store, finals
     from driftbandit.lab.summary import curves
+
+    from driftbandit.lab import Store, finals
 
     store = Store(results / STUDY)
     finals(store, reference=RULE).write_csv(tables.RESULTS / f"{STUDY}.csv", float_precision=4)

@@ -19,6 +19,7 @@ import pytest
 from driftbandit import Client, Loop
 from driftbandit.client.client import UnreachableError
 from driftbandit.loop import runtime
+from driftbandit.loop.state.definition import defined
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import replay
 from serving import ARMS, NEWS, Process, ask, in_thread, until_ready
