@@ -66,10 +66,15 @@ from .policies.glm import RestartGLB as RestartGLB
 from .policies.glm import SCBPWWeightUCB as SCBPWWeightUCB
 from .policies.glm import SCBWeightUCB as SCBWeightUCB
 from .policies.gloc import GLOC as GLOC
+from .policies.linear import DLinTS as DLinTS
 from .policies.linear import DLinUCB as DLinUCB
+from .policies.linear import DRandLinUCB as DRandLinUCB
 from .policies.linear import LBWeightUCB as LBWeightUCB
 from .policies.linear import LinUCB as LinUCB
 from .policies.linear import SWLinUCB as SWLinUCB
+from .policies.linear import WSBLinTS as WSBLinTS
+from .policies.linear import WSBLinUCB as WSBLinUCB
+from .policies.linear import WSBRandLinUCB as WSBRandLinUCB
 from .policies.master import MASTER as MASTER
 from .policies.simple import Oracle as Oracle
 from .policies.simple import Uniform as Uniform

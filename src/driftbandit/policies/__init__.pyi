@@ -18,10 +18,15 @@ from .glm import RestartGLB as RestartGLB
 from .glm import SCBPWWeightUCB as SCBPWWeightUCB
 from .glm import SCBWeightUCB as SCBWeightUCB
 from .gloc import GLOC as GLOC
+from .linear import DLinTS as DLinTS
 from .linear import DLinUCB as DLinUCB
+from .linear import DRandLinUCB as DRandLinUCB
 from .linear import LBWeightUCB as LBWeightUCB
 from .linear import LinUCB as LinUCB
 from .linear import SWLinUCB as SWLinUCB
+from .linear import WSBLinTS as WSBLinTS
+from .linear import WSBLinUCB as WSBLinUCB
+from .linear import WSBRandLinUCB as WSBRandLinUCB
 from .master import MASTER as MASTER
 from .simple import Oracle as Oracle
 from .simple import Uniform as Uniform

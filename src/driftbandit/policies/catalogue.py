@@ -25,7 +25,17 @@ from driftbandit.policies.glm import (
     SCBWeightUCB,
 )
 from driftbandit.policies.gloc import GLOC
-from driftbandit.policies.linear import DLinUCB, LBWeightUCB, LinUCB, SWLinUCB
+from driftbandit.policies.linear import (
+    DLinTS,
+    DLinUCB,
+    DRandLinUCB,
+    LBWeightUCB,
+    LinUCB,
+    SWLinUCB,
+    WSBLinTS,
+    WSBLinUCB,
+    WSBRandLinUCB,
+)
 from driftbandit.policies.master import MASTER
 from driftbandit.policies.simple import Oracle, Uniform
 
@@ -247,6 +257,56 @@ CATALOGUE = (
         "O(1)",
         "O(T^2/3)",
         DRIFT + "d^7/8 P^1/4 T^3/4, linear (corrected)",
+    ),
+    Entry(
+        DLinTS,
+        "Kim, Tewari 2020",
+        "discounted ridge, sampled",
+        NOISE,
+        "T, P_T",
+        "O(1)",
+        "O(1)",
+        DRIFT + "d^7/8 P^1/4 T^3/4 sqrt(log K), linear (corrected)",
+    ),
+    Entry(
+        DRandLinUCB,
+        "Kim, Tewari 2020",
+        "discounted ridge, random bonus",
+        NOISE,
+        "T, P_T",
+        "O(1)",
+        "O(1)",
+        DRIFT + "d^7/8 P^1/4 T^3/4, linear (corrected)",
+    ),
+    Entry(
+        WSBLinUCB,
+        "Werge, Wu, Akgul, Kandemir 2026",
+        "discounted posterior",
+        NOISE,
+        "T, P_T",
+        "O(1)",
+        "O(1)",
+        DRIFT + "d^3/4 P^1/4 T^3/4, linear",
+    ),
+    Entry(
+        WSBLinTS,
+        "Werge, Wu, Akgul, Kandemir 2026",
+        "discounted posterior, sampled",
+        NOISE,
+        "T, P_T",
+        "O(1)",
+        "O(1)",
+        DRIFT + "as its least-squares peers, linear",
+    ),
+    Entry(
+        WSBRandLinUCB,
+        "Werge, Wu, Akgul, Kandemir 2026",
+        "discounted posterior, random bonus",
+        NOISE,
+        "T, P_T",
+        "O(1)",
+        "O(1)",
+        DRIFT + "as its least-squares peers, linear",
     ),
     Entry(Greedy, "-", "mirror descent, no bonus", "-", "a half-life", "O(1)", "O(1)", "T"),
     Entry(Uniform, "-", "chance", "-", "nothing", "O(1)", "O(1)", "T"),

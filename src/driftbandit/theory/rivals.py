@@ -298,6 +298,25 @@ def sw_lin_ucb(problem: Problem, *, lam: float, window: int, delta: float) -> fl
     return math.sqrt(lam) * problem.S + sub_gaussian(problem) * math.sqrt(logs)
 
 
+def lin_ts_inflation() -> float:
+    """sqrt(14): the deviation of D-LinTS's draws over the radius of D-LinUCB, in its theorem
+    (Kim and Tewari 2020, a^2 = 14 c_1^2; our reading)."""
+    return math.sqrt(14.0)
+
+
+def rand_lin_ucb_deviation(problem: Problem) -> float:
+    """2/5, whatever the problem: the deviation of D-RandLinUCB's half-normal factor in the
+    experiments of its paper (Kim and Tewari 2020, section 5)."""
+    return 0.4
+
+
+def wsb_prior(problem: Problem, least: Any, *, lam: float) -> Any:
+    """lam S / sqrt(least), a bound on ||lam theta||_{V^-1} where V has no eigenvalue below `least`:
+    what a prior N(0, I / lam) costs, sqrt(lam) S before any data (Werge et al. 2026, our reading of
+    its dynamic prior penalty)."""
+    return lam * problem.S / np.sqrt(least)
+
+
 # GLOC (Jun et al. 2017)
 
 
