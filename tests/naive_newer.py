@@ -5,7 +5,7 @@ from math import sqrt
 
 import numpy as np
 
-from naive import Discounted, NaiveDLinUCB, NaiveLinUCB, geometric
+from naive import Discounted, Likelihood, NaiveDLinUCB, NaiveLinUCB, Windowed, geometric
 
 
 @dataclass(kw_only=True)
@@ -62,3 +62,47 @@ class NaiveWSBLinTS(NaiveWSB):
 
     def coefficient(self) -> float:
         return sqrt(14) * super().coefficient() if self.inflated else self.link.R / 2
+
+
+@dataclass(kw_only=True)
+class Laplace(Likelihood):
+    """The posterior of weighted rewards under N(0, I / lam), approximated at its mode."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.ridge = self.lam * self.link.g
+
+    def mean(self, z):
+        return z
+
+    def estimate(self):
+        return self.mle()
+
+    def covariance(self):
+        return np.linalg.inv(self.score().slope(self.estimate()) / self.link.g)
+
+    def coefficient(self) -> float:
+        return 1.0
+
+
+@dataclass(kw_only=True)
+class NaiveDGLMTS(Discounted, Laplace):
+    """D-GLM-TS."""
+
+
+@dataclass(kw_only=True)
+class NaiveSWGLMTS(Windowed, Laplace):
+    """SW-GLM-TS."""
+
+
+def information_ratio(pi, values) -> float:
+    """(sum pi_a Delta_a)^2 / sum pi_a v_a from joint draws `values` (N, m), arm by arm."""
+    best = [int(np.argmax(column)) for column in values.T]
+    top = np.mean([max(column) for column in values.T])
+    regret = information = 0.0
+    for share, row in zip(pi, values):
+        regret += share * (top - row.mean())
+        for b in set(best):
+            given = row[[k for k, arm in enumerate(best) if arm == b]]
+            information += share * len(given) / len(row) * (given.mean() - row.mean()) ** 2
+    return regret**2 / information

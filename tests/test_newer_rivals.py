@@ -10,12 +10,16 @@ from scipy.special import ndtr
 import naive
 import naive_newer
 from driftbandit import (
+    DGLMTS,
+    IDS,
+    SWGLMTS,
     Bandit,
     Bernoulli,
     Binomial,
     DLinTS,
     DLinUCB,
     DRandLinUCB,
+    FixedArms,
     FreshArms,
     Gaussian,
     GivenArms,
@@ -24,12 +28,14 @@ from driftbandit import (
     Poisson,
     Problem,
     SignFlip,
+    Stationary,
     SWLinUCB,
     WSBLinTS,
     WSBLinUCB,
     WSBRandLinUCB,
     simulate,
 )
+from driftbandit.policies.ids import best_pair, regret_and_information
 from driftbandit.theory import rivals
 from odd import ODD, S, close, span
 
@@ -59,6 +65,12 @@ PAIRS = {
         {"discount": GAMMA, "inflated": True},
         DISCOUNT | HORIZON | {"inflated": True},
     ),
+}
+WINDOW = {"window": 9}
+PAIRS |= {
+    "D-GLM-TS": (DGLMTS, naive_newer.NaiveDGLMTS, {"discount": GAMMA}, DISCOUNT),
+    "SW-GLM-TS": (SWGLMTS, naive_newer.NaiveSWGLMTS, WINDOW, WINDOW),
+    "IDS": (IDS, naive_newer.NaiveDGLMTS, {"discount": GAMMA}, DISCOUNT),
 }
 LINKS = {
     "Bernoulli": (Bernoulli(), naive.bernoulli()),
@@ -186,6 +198,63 @@ def test_the_prior_costs_less_once_there_are_data():
     assert ours.width(a)[0] < plain.width(b)[0] - 0.4
 
 
+def test_the_posterior_of_gaussian_rewards_is_bayesian_ridge_regression():
+    """Exact there: precision lambda I + X'X / g, whatever the unit of the contexts."""
+    family, (arms, luck) = Gaussian(0.5, 9.0), rounds(30, seed=6)
+    problem = Problem(dim=3, family=family, radius=1.0, horizon=T)
+    policy = SWGLMTS(problem=problem, regularization=2.0, window=12)
+    memory, X, r = policy.init(1), arms[:, 0], family.draw(arms[:, 0, 0], luck)
+    for x, y in zip(X, r):
+        memory = policy.update(memory, x[None], np.array([y]))
+    precision = 2.0 * np.eye(3) + X[-12:].T @ X[-12:] / 0.5
+    mean = np.linalg.solve(precision, X[-12:].T @ r[-12:] / 0.5)
+    np.testing.assert_allclose(memory.H[0], precision, rtol=1e-9)
+    np.testing.assert_allclose(memory.theta[0], mean, atol=1e-9)
+
+
+def test_tunings_of_glm_thompson_sampling():
+    jumps, drift = ODD, replace(ODD, change_points=None)
+    assert rivals.glm_ts_prior(ODD) == close(3 / S**2)
+    assert rivals.glm_ts_discount(jumps) == rivals.d_glucb_discount(jumps)
+    assert rivals.glm_ts_discount(drift) == rivals.scb_weight_discount(drift)
+    assert rivals.glm_ts_window(jumps) == rivals.sw_glucb_window(jumps)
+    assert rivals.glm_ts_window(drift) == rivals.linear_window(drift)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_mixture_of_arms_has_a_smaller_information_ratio(seed):
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal((4, 60)) + rng.uniform(0, 1.5, (4, 1))
+    a, b, q = (x[0] for x in best_pair(*regret_and_information(values[None])))
+    pi = np.zeros(4)
+    pi[a] += q
+    pi[b] += 1 - q
+    found = naive_newer.information_ratio(pi, values)
+    others = [*rng.dirichlet(np.full(4, 0.3), 400), *np.eye(4)]
+    assert found <= min(naive_newer.information_ratio(other, values) for other in others) + 1e-12
+
+
+def test_ids_plays_its_two_arms_with_their_probabilities():
+    problem = Problem(dim=3, radius=1.0, horizon=T)
+    policy = IDS(problem=problem, regularization=3.0, discount=0.95)
+    one = played(policy, 1)
+    memory = type(one)(*(np.repeat(array, 3000, axis=0) for array in one))
+    arms = np.tile(rounds(2, seed=17)[0].reshape(1, 8, 3), (3000, 1, 1))
+    noise = np.random.default_rng(1).standard_normal((3000, 1))
+    choice = policy.choose(memory, arms, noise)
+    a, b, q = best_pair(*regret_and_information(policy.values(one, arms[:1])))
+    assert 0.05 < q[0] < 0.95
+    assert set(choice) == {a[0], b[0]}
+    assert (choice == a[0]).mean() == pytest.approx(q[0], abs=0.03)
+
+
+def test_ids_knows_when_there_is_nothing_to_learn():
+    delta, v = np.array([[0.3, 0.0, 0.2]]), np.zeros((1, 3))
+    for more in (0.0, 0.1):  # with 0.1 every ratio is infinite
+        a, _, q = best_pair(delta + more, v)
+        assert (a[0], q[0]) == (1, 1.0)
+
+
 # Orderings that the papers show, in short versions of their settings
 
 
@@ -220,3 +289,12 @@ def test_the_posteriors_radius_beats_the_least_squares_one_as_in_werge_et_al():
     random = WSBRandLinUCB.from_theory(world.problem)
     assert regret(posterior, world) < 0.99 * regret(plain, world)
     assert regret(random, world) < 0.95 * regret(posterior, world)
+
+
+def test_directed_sampling_beats_thompson_sampling_as_in_russo_and_van_roy():
+    """Their linear bandit: 30 fixed arms in 5 dimensions, Gaussian rewards, 250 rounds."""
+    family = Gaussian(0.1, 4.0)
+    world = Stationary(horizon=250, dim=5, family=family, arms=FixedArms(30))
+    directed = IDS.from_theory(world.problem, discount=1.0)
+    sampled = DGLMTS.from_theory(world.problem, discount=1.0)
+    assert regret(directed, world, range(6)) < regret(sampled, world, range(6))

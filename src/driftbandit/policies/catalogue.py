@@ -14,10 +14,12 @@ from driftbandit.policies.bob import BOBDOMD
 from driftbandit.policies.domd import DOMD, GLBOMD, Greedy
 from driftbandit.policies.glm import (
     BVDGLMUCB,
+    DGLMTS,
     DGLUCB,
     GLMUCB,
     SCDGLUCB,
     SCSWGLUCB,
+    SWGLMTS,
     SWGLUCB,
     GLBWeightUCB,
     RestartGLB,
@@ -25,6 +27,7 @@ from driftbandit.policies.glm import (
     SCBWeightUCB,
 )
 from driftbandit.policies.gloc import GLOC
+from driftbandit.policies.ids import IDS
 from driftbandit.policies.linear import (
     DLinTS,
     DLinUCB,
@@ -307,6 +310,36 @@ CATALOGUE = (
         "O(1)",
         "O(1)",
         DRIFT + "as its least-squares peers, linear",
+    ),
+    Entry(
+        DGLMTS,
+        "Kveton, Zaheer, Szepesvari, Li, Ghavamzadeh, Boutilier 2020",
+        "discounted posterior, sampled",
+        BOUNDED,
+        "T, P_T or Gamma_T",
+        "O(t)",
+        "O(t)",
+        "no theorem with a discount",
+    ),
+    Entry(
+        SWGLMTS,
+        "Kveton, Zaheer, Szepesvari, Li, Ghavamzadeh, Boutilier 2020",
+        "windowed posterior, sampled",
+        BOUNDED,
+        "T, P_T or Gamma_T",
+        "O(T^2/3)",
+        "O(T^2/3)",
+        "no theorem with a window",
+    ),
+    Entry(
+        IDS,
+        "Russo, Van Roy 2018",
+        "discounted posterior, information-directed",
+        BOUNDED,
+        "T, P_T or Gamma_T",
+        "O(t + N^2)",
+        "O(t)",
+        "no theorem with a discount",
     ),
     Entry(Greedy, "-", "mirror descent, no bonus", "-", "a half-life", "O(1)", "O(1)", "T"),
     Entry(Uniform, "-", "chance", "-", "nothing", "O(1)", "O(1)", "T"),

@@ -14,7 +14,6 @@ from driftbandit.policies.base import Floats, Ints, Policy, Scores
 from driftbandit.problem import Problem
 
 EXPLORATIONS = ("ucb", "thompson")
-INDEX_EXPLORATIONS = (*EXPLORATIONS, "randomized")
 
 
 def check_exploration(exploration: str, known: tuple[str, ...] = EXPLORATIONS) -> None:
@@ -49,16 +48,21 @@ def index_scores(
     return Scores(mean, bonus, mean + bonus)
 
 
+def draws(theta: Floats, H: Floats, width: Floats, normals: Floats) -> Floats:
+    """Draws (n, m, d) from N(theta, width^2 H^-1), of standard normals (n or 1, m, d)."""
+    unit, D = factor(H)
+    spread = (normals / np.sqrt(D)[:, None, :]) @ unit  # covariance L'^-1 D^-1 L^-1 = H^-1
+    return np.asarray(theta[:, None, :] + np.asarray(width)[:, None, None] * spread)
+
+
 def thompson(theta: Floats, H: Floats, width: Floats, arms: Floats, noise: Floats | None) -> Ints:
     """The best arm of one draw from N(theta, width^2 H^-1) per learner."""
     if noise is None:
         raise ValueError(
             "Thompson sampling draws from noise: pass standard normals of shape (n, d)"
         )
-    unit, D = factor(H)
-    spread = ((noise / np.sqrt(D))[:, None, :] @ unit)[:, 0]  # covariance L'^-1 D^-1 L^-1 = H^-1
-    draw = theta + np.asarray(width)[:, None] * spread
-    return np.asarray(np.argmax((arms @ draw[:, :, None])[:, :, 0], axis=1))
+    draw = draws(theta, H, width, noise[:, None, :])
+    return np.asarray(np.argmax((arms @ np.swapaxes(draw, 1, 2))[:, :, 0], axis=1))
 
 
 def randomized(scores: Scores, noise: Floats | None) -> Ints:
@@ -90,6 +94,7 @@ class IndexPolicy(Policy):
     time_uniform: bool = False
     exploration: str = "ucb"
 
+    explorations: ClassVar[tuple[str, ...]] = (*EXPLORATIONS, "randomized")
     linear: ClassVar[bool] = False  # the index is on the linear scale, not on that of rewards
 
     @classmethod
@@ -100,7 +105,7 @@ class IndexPolicy(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_exploration(self.exploration, INDEX_EXPLORATIONS)
+        check_exploration(self.exploration, self.explorations)
         lam, meaning = self.regularization, "probability that the radius fails"
         self._set(
             regularization=validate.positive("regularization", lam, "lambda"),

@@ -282,6 +282,28 @@ def linear_window(problem: Problem) -> int:
     return window_from(_drift_share(problem, 1.0), problem.known("horizon", "the window"))
 
 
+# Discounted and windowed GLM Thompson sampling (after Kveton et al. 2020; the tunings are ours)
+
+
+def glm_ts_prior(problem: Problem) -> float:
+    """lambda = d / S^2: under the prior N(0, I / lambda), ||theta||^2 is S^2 in the mean."""
+    return problem.dim / problem.S**2
+
+
+def glm_ts_discount(problem: Problem) -> float:
+    """gamma of the optimistic peer: D-GLUCB's where the number of changes is known, else
+    SCB-WeightUCB's."""
+    jumps = problem.change_points is not None
+    return d_glucb_discount(problem) if jumps else scb_weight_discount(problem)
+
+
+def glm_ts_window(problem: Problem) -> int:
+    """The window of the optimistic peer: SW-GLUCB's where the number of changes is known, else
+    SW-LinUCB's."""
+    jumps = problem.change_points is not None
+    return sw_glucb_window(problem) if jumps else linear_window(problem)
+
+
 # Linear rewards
 
 
