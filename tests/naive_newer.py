@@ -1,11 +1,12 @@
 """Slow references of the rivals that came later; the frame is that of `naive`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, log, sqrt
 
 import numpy as np
 
-from naive import Discounted, Likelihood, NaiveDLinUCB, NaiveLinUCB, Windowed, geometric
+from naive import Discounted, Likelihood, Naive, NaiveDLinUCB, NaiveLinUCB, Windowed, geometric
 
 
 @dataclass(kw_only=True)
@@ -106,3 +107,55 @@ def information_ratio(pi, values) -> float:
             given = row[[k for k, arm in enumerate(best) if arm == b]]
             information += share * len(given) / len(row) * (given.mean() - row.mean()) ** 2
     return regret**2 / information
+
+
+@dataclass(kw_only=True)
+class NaiveDAL(Naive):
+    """DAL over fresh copies of `base()`: all streams are kept, every split of one is tried."""
+
+    horizon: int
+    base: Callable[[], Naive]
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.episode = 0
+        self.begin()
+
+    def begin(self):
+        """Start an episode."""
+        self.episode += 1
+        self.rounds, self.streams = 0, [[] for _ in range(self.dim)]
+        self.inner = self.base()
+
+    def axis(self):
+        """The axis of a forced round, None in a free one."""
+        share = min(0.5, sqrt(self.episode * self.dim * log(self.horizon) / self.horizon))
+        place = self.rounds % ceil(self.dim / share)
+        return place if place < self.dim else None
+
+    def index(self, arms):
+        return self.inner.index(arms)
+
+    def choose(self, arms) -> int:
+        if self.axis() is None:
+            return self.inner.choose(arms)
+        return int(np.argmax(arms[:, self.axis()]))
+
+    def changed(self, stream) -> bool:
+        """Whether some split of a stream, sigma = R/2, is too unlikely."""
+        n, mean = len(stream), np.mean(stream)
+        splits = [(stream[:s], stream[s:]) for s in range(1, n)]
+        gains = [sum(len(p) * (np.mean(p) - mean) ** 2 for p in split) for split in splits]
+        worst = max(gains, default=0.0) / (2 * (self.link.R / 2) ** 2)
+        return worst >= log(4 * n**1.5 / self.delta)
+
+    def update(self, x, r):
+        super().update(x, r)
+        axis = self.axis()
+        self.rounds += 1
+        if axis is None:
+            self.inner.update(x, r)
+            return
+        self.streams[axis].append(r)
+        if self.changed(self.streams[axis]):
+            self.begin()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import driftbandit
-from driftbandit import MASTER, AutoDOMD, Bandit, Policy, Problem, simulate
+from driftbandit import DAL, MASTER, AutoDOMD, Bandit, Policy, Problem, simulate
 from driftbandit.checks import check_policy, policy_checks
 from driftbandit.lab import read_study
 from driftbandit.policies.catalogue import CATALOGUE
@@ -94,7 +94,7 @@ def test_a_memory_of_another_size_is_refused(policy):
     memory, arms = policy.init(3), np.zeros((3, 4, policy.problem.dim))
     x, noise = arms[:, 0], np.zeros((3, policy.noise_size))
     other = dataclasses.replace(policy.problem, dim=policy.problem.dim + 1)
-    if type(policy) is MASTER:
+    if isinstance(policy, (MASTER, DAL)):
         wrong = [type(policy).from_theory(other).init(3)]
     else:
         wrong = [dataclasses.replace(policy, problem=other).init(3)]

@@ -10,6 +10,7 @@ from scipy.special import ndtr
 import naive
 import naive_newer
 from driftbandit import (
+    DAL,
     DGLMTS,
     IDS,
     SWGLMTS,
@@ -35,8 +36,9 @@ from driftbandit import (
     WSBRandLinUCB,
     simulate,
 )
+from driftbandit.checks import check_policy
 from driftbandit.policies.ids import best_pair, regret_and_information
-from driftbandit.theory import rivals
+from driftbandit.theory import detection, rivals
 from odd import ODD, S, close, span
 
 GAMMA, LAM, DELTA, SCALE, T = 0.9, 0.7, 0.05, 0.3, 200
@@ -255,6 +257,72 @@ def test_ids_knows_when_there_is_nothing_to_learn():
         assert (a[0], q[0]) == (1, 1.0)
 
 
+@pytest.mark.parametrize("family", ["Bernoulli", "Gaussian"])
+def test_dal_is_its_slow_reference_through_a_change(family):
+    ours, theirs = LINKS[family]
+    problem = Problem(dim=3, family=ours, radius=1.0, horizon=T)
+    inner = {"delta": DELTA, "scale": SCALE}
+    base = LinUCB(problem=problem, regularization=LAM, **inner)
+    policy = DAL(problem=problem, base=base, delta=0.5)
+    reference = naive_newer.NaiveDAL(
+        dim=3,
+        link=theirs,
+        S=1.0,
+        lam=LAM,
+        delta=0.5,
+        horizon=T,
+        base=lambda: naive.NaiveLinUCB(dim=3, link=theirs, S=1.0, lam=LAM, **inner),
+    )
+    memory = policy.init(1)
+    for t, (X, u) in enumerate(zip(*rounds(150, seed=1))):
+        arm = int(policy.choose(memory, X[None])[0])
+        assert arm == reference.choose(X)
+        reward = float(ours.draw(-4.0 if t < 75 else 4.0, u))
+        memory = policy.update(memory, X[arm][None], np.array([reward]))
+        reference.update(X[arm], reward)
+    assert memory.restarts[0] == reference.episode - 1 == 1
+    assert memory.tau[0] == reference.rounds
+
+
+def test_dal_forces_every_axis_in_its_share_of_the_rounds():
+    problem = Problem(dim=3, radius=1.0, horizon=2000)
+    policy, forced = DAL.from_theory(problem), []
+    memory = policy.init(1)
+    for X in rounds(400)[0]:
+        forced.append(int(policy.directions(memory)[0]))
+        arm = int(policy.choose(memory, X[None])[0])
+        if forced[-1] >= 0:
+            assert arm == np.argmax(X[:, forced[-1]])
+        memory = policy.update(memory, X[arm][None], np.ones(1))
+    share = math.sqrt(3 * math.log(2000) / 2000)
+    assert np.mean(np.array(forced) >= 0) == pytest.approx(share, abs=0.01)
+    assert {forced.count(axis) for axis in range(3)} <= {14, 15}
+    assert memory.base_t[0] == forced.count(-1)  # the base learns in free rounds only
+
+
+def test_dal_raises_no_false_alarm_and_its_theorem_is_more_cautious():
+    world = Stationary(horizon=600, dim=2, radius=1.0)
+    policy, last = DAL.from_theory(world.problem, base="LinUCB", scale=0.2), {}
+    simulate(policy, world, range(10), watch=lambda t, memory, theta: last.update(memory=memory))
+    assert last["memory"].restarts.sum() == 0
+    for n in (2, 10, 1000):
+        logs = math.log(4 * n**1.5 / 0.1)
+        assert detection.glr_threshold(n, 0.1) == close(logs)
+        proven = 6 * math.log(1 + math.log(n)) + 2.5 * logs + 11
+        assert detection.glr_threshold(n, 0.1, "theorem") == close(proven)
+    assert detection.dal_share(3, 2, 1000.0) == close(math.sqrt(6 * math.log(1000) / 1000))
+    assert detection.dal_share(30, 5, 100.0) == 0.5
+    assert detection.dal_period(3, 2, 1000.0) == math.ceil(3 / math.sqrt(6 * math.log(1000) / 1000))
+    with pytest.raises(ValueError, match="'theorem'"):
+        replace(policy, reading="proof")
+
+
+@pytest.mark.parametrize("base", ["GLBOMD", "LinUCB", "GLMUCB", "DLinTS"])
+def test_dal_wraps_any_base(base):
+    known = Problem(dim=2, radius=1.0, horizon=100, path_length=1.0, change_points=1)
+    check_policy(DAL.from_theory(known, base=base, scale=0.3))
+
+
 # Orderings that the papers show, in short versions of their settings
 
 
@@ -298,3 +366,11 @@ def test_directed_sampling_beats_thompson_sampling_as_in_russo_and_van_roy():
     directed = IDS.from_theory(world.problem, discount=1.0)
     sampled = DGLMTS.from_theory(world.problem, discount=1.0)
     assert regret(directed, world, range(6)) < regret(sampled, world, range(6))
+
+
+def test_a_watched_base_beats_the_base_as_in_gerogiannis_et_al():
+    """Not MASTER over the same base, though: that is ahead in a world as short as this."""
+    world = SignFlip(horizon=1500, dim=2, radius=3.0)
+    base = regret(LinUCB.from_theory(world.problem, scale=0.2), world)
+    watched = regret(DAL.from_theory(world.problem, base="LinUCB", scale=0.2), world)
+    assert watched < 0.75 * base

@@ -52,6 +52,7 @@ from .policies.base import Policy as Policy
 from .policies.base import Scores as Scores
 from .policies.base import memory_bytes as memory_bytes
 from .policies.bob import BOBDOMD as BOBDOMD
+from .policies.dal import DAL as DAL
 from .policies.domd import DOMD as DOMD
 from .policies.domd import GLBOMD as GLBOMD
 from .policies.domd import Greedy as Greedy

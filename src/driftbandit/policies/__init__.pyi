@@ -4,6 +4,7 @@ from .base import Policy as Policy
 from .base import Scores as Scores
 from .base import memory_bytes as memory_bytes
 from .bob import BOBDOMD as BOBDOMD
+from .dal import DAL as DAL
 from .domd import DOMD as DOMD
 from .domd import GLBOMD as GLBOMD
 from .domd import Greedy as Greedy

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from driftbandit.policies.auto import AutoDOMD
 from driftbandit.policies.base import Policy
 from driftbandit.policies.bob import BOBDOMD
+from driftbandit.policies.dal import DAL
 from driftbandit.policies.domd import DOMD, GLBOMD, Greedy
 from driftbandit.policies.glm import (
     BVDGLMUCB,
@@ -340,6 +341,16 @@ CATALOGUE = (
         "O(t + N^2)",
         "O(t)",
         "no theorem with a discount",
+    ),
+    Entry(
+        DAL,
+        "Gerogiannis, Huang, Bose, Veeravalli 2025",
+        "restart where a test says so + mirror descent",
+        NOISE,
+        "T",
+        "O(sqrt(T)) in few rounds, else O(1)",
+        "O(sqrt(T))",
+        JUMPS + "d sqrt(Gamma T) over an optimal base",
     ),
     Entry(Greedy, "-", "mirror descent, no bonus", "-", "a half-life", "O(1)", "O(1)", "T"),
     Entry(Uniform, "-", "chance", "-", "nothing", "O(1)", "O(1)", "T"),
