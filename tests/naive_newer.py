@@ -159,3 +159,85 @@ class NaiveDAL(Naive):
         self.streams[axis].append(r)
         if self.changed(self.streams[axis]):
             self.begin()
+
+
+@dataclass(kw_only=True)
+class NaiveRestartedOFUL(NaiveLinUCB):
+    """Restarted WeightedOFUL+: weights 1 / sigma^2, in the epoch so far."""
+
+    period: int
+    deviation: float
+
+    def numbers(self):
+        """alpha and gamma^2."""
+        return self.link.R / sqrt(self.period), self.link.R / sqrt(self.dim)
+
+    def epoch(self):
+        """Contexts, rewards and weights of this epoch, the weights one after the other."""
+        start = (self.t - 1) // self.period * self.period
+        V, weights = self.lam * np.eye(self.dim), []
+        alpha, gamma2 = self.numbers()
+        for x in self.history[start:]:
+            norm = sqrt(x @ np.linalg.solve(V, x))
+            weights.append(1 / max(self.deviation, alpha, sqrt(gamma2 * norm)) ** 2)
+            V = V + weights[-1] * np.outer(x, x)
+        return self.xs[start:], np.array(self.rs[start:]), np.array(weights)
+
+    def design(self, *, power: int = 1):
+        xs, _, ws = self.epoch()
+        return self.lam * np.eye(self.dim) + (xs.T * ws) @ xs
+
+    def estimate(self):
+        xs, rs, ws = self.epoch()
+        return np.linalg.solve(self.design(), xs.T @ (ws * rs))
+
+    def coefficient(self) -> float:
+        d, R, k = self.dim, self.link.R, (self.t - 1) % self.period + 1
+        alpha, gamma2 = self.numbers()
+        logs = log(32 * (max(0, log(gamma2 / alpha)) + 1) * k**2 / self.delta)
+        noise = 12 * sqrt(d * log(1 + k / (alpha**2 * d * self.lam)) * logs)
+        return noise + 30 * logs * R / gamma2 + sqrt(self.lam) * self.S
+
+
+@dataclass(kw_only=True)
+class NaiveRestartedSAVE(Naive):
+    """Restarted SAVE+: every layer keeps its weighted rounds."""
+
+    period: int
+
+    def layers(self):
+        """The rounds (w x, w r) of every layer of this epoch."""
+        L = ceil(1.5 * np.log2(self.period))
+        kept = {layer: [] for layer in range(1, L + 1)}
+        start = (self.t - 1) // self.period * self.period
+        for x, r in zip(self.history[start:], self.rs[start:]):
+            for layer in kept:
+                V = self.design(kept[layer], layer)
+                norm = sqrt(x @ np.linalg.solve(V, x))
+                if norm >= 2.0**-layer:
+                    w = 2.0**-layer / norm
+                    kept[layer].append((w * x, w * r))
+                    break
+        return kept
+
+    def design(self, kept, layer):
+        return 4.0**-layer * np.eye(self.dim) + sum(np.outer(y, y) for y, _ in kept)
+
+    def index(self, arms):
+        """Mean and bonus of the least optimistic layer."""
+        found = [self.one(kept, layer, arms) for layer, kept in self.layers().items()]
+        least = np.argmin([mean + bonus for mean, bonus in found], axis=0)
+        return tuple(np.array([found[k][p][a] for a, k in enumerate(least)]) for p in (0, 1))
+
+    def one(self, kept, layer, arms):
+        V, R, w = self.design(kept, layer), self.link.R, self.period
+        theta = np.linalg.solve(V, sum((z * y for y, z in kept), np.zeros(self.dim)))
+        L = ceil(1.5 * np.log2(w))
+        later, logs = log(4 * (w + 1) ** 2 * L / self.delta), log(4 * w**2 * L / self.delta)
+        var = R**2 * len(kept)
+        if 2**layer >= 64 * sqrt(later):
+            var = sum((z - y @ theta) ** 2 for y, z in kept)
+        noise = 8 * sqrt((8 * var + 6 * R**2 * later + 16 * 4.0**-layer) * logs)
+        beta = 2.0**-layer * (noise + 6 * R * logs + self.S)
+        norms = np.sqrt(np.einsum("ij,ji->i", arms, np.linalg.solve(V, arms.T)))
+        return arms @ theta, self.scale * beta * norms

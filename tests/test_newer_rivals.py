@@ -28,6 +28,8 @@ from driftbandit import (
     LinUCB,
     Poisson,
     Problem,
+    RestartedSAVE,
+    RestartedWeightedOFUL,
     SignFlip,
     Stationary,
     SWLinUCB,
@@ -39,7 +41,7 @@ from driftbandit import (
 from driftbandit.checks import check_policy
 from driftbandit.policies.ids import best_pair, regret_and_information
 from driftbandit.theory import detection, rivals
-from odd import ODD, S, close, span
+from odd import ODD, P, S, close, odd, span
 
 GAMMA, LAM, DELTA, SCALE, T = 0.9, 0.7, 0.05, 0.3, 200
 DISCOUNT, HORIZON = {"gamma": GAMMA}, {"horizon": T}
@@ -127,6 +129,58 @@ def test_centred_rewards_are_regressed_without_mu_of_zero(family):
         dim=3, link=theirs, S=1.0, lam=LAM, gamma=GAMMA, zero=zero, **numbers
     )
     check_scores(policy, reference)
+
+
+@pytest.mark.parametrize("family", ["Bernoulli", "Gaussian"])
+def test_weighted_oful_is_its_slow_reference(family):
+    ours, theirs = LINKS[family]
+    numbers = {"delta": DELTA, "scale": SCALE, "period": 9}
+    problem = Problem(dim=3, family=ours, radius=1.0, horizon=T)
+    policy = RestartedWeightedOFUL(problem=problem, regularization=LAM, **numbers)
+    deviation = 0.5 if family == "Bernoulli" else math.sqrt(0.5)
+    reference = naive_newer.NaiveRestartedOFUL(
+        dim=3, link=theirs, S=1.0, lam=LAM, deviation=deviation, **numbers
+    )
+    check_scores(policy, reference, 30)
+
+
+@pytest.mark.parametrize(("family", "period"), [("Bernoulli", 9), ("Gaussian", 5000)])
+def test_save_is_its_slow_reference(family, period):
+    """With the long period some layers estimate their variance."""
+    ours, theirs = LINKS[family]
+    numbers = {"delta": DELTA, "scale": 1e-3, "period": period}
+    problem = Problem(dim=3, family=ours, radius=1.0, horizon=T)
+    reference = naive_newer.NaiveRestartedSAVE(dim=3, link=theirs, S=1.0, lam=LAM, **numbers)
+    check_scores(RestartedSAVE(problem=problem, **numbers), reference, 30)
+
+
+@pytest.mark.parametrize("kind", [RestartedWeightedOFUL, RestartedSAVE])
+def test_a_restart_forgets_all_but_the_number_of_rounds(kind):
+    policy = kind.from_theory(Problem(dim=3, radius=1.0, horizon=T, path_length=1.0), period=5)
+    memory, fresh = policy.init(2), policy.init(2)
+    for t, X in enumerate(rounds(10)[0], start=1):
+        memory = policy.update(memory, X[:2], np.ones(2))
+        same = [np.array_equal(a, b) for a, b in zip(memory[:-1], fresh[:-1])]
+        assert all(same) == (t % 5 == 0)
+        assert (memory.t == t).all()
+
+
+def test_constants_of_the_variance_weighted_rivals():
+    d, T, V, R = 3, 700, 700 * 0.6 * 0.31, span
+    assert rivals.reward_deviation(ODD) == close(math.sqrt(0.6 * 0.31))
+    assert rivals.reward_deviation(odd(g=50.0)) == close(span / 2)
+    assert rivals.oful_period(ODD) == int(
+        max(d**0.25 * (V / P) ** 0.5, d ** (1 / 6) * (T / P) ** (1 / 3))
+    )
+    assert rivals.oful_period(odd(g=1e-6)) == int(short)
+    assert rivals.oful_period(replace(ODD, path_length=0.0)) == T
+    assert rivals.save_period(ODD) == int(max((d**2 * V * T / P**2) ** 0.2, (d * T / P) ** (1 / 3)))
+    assert rivals.save_period(odd(g=1e-6)) == int((d * T / P) ** (1 / 3))
+    assert rivals.save_period(replace(ODD, path_length=0.0)) == T
+    assert rivals.save_layers(1) == 1
+    assert rivals.save_layers(100) == 10
+    assert rivals.oful_floor(ODD, 49) == close(R / 7)
+    assert rivals.oful_caution(ODD) ** 4 == close(R**2 / d)
 
 
 def test_a_centred_window_is_a_refit_on_the_window():
@@ -374,3 +428,14 @@ def test_a_watched_base_beats_the_base_as_in_gerogiannis_et_al():
     base = regret(LinUCB.from_theory(world.problem, scale=0.2), world)
     watched = regret(DAL.from_theory(world.problem, base="LinUCB", scale=0.2), world)
     assert watched < 0.75 * base
+
+
+@pytest.mark.parametrize("kind", [RestartedWeightedOFUL, RestartedSAVE])
+def test_less_variance_is_less_regret_as_in_wang_et_al(kind):
+    """Their bounds fall with the variance of rewards; the bound on a reward stays."""
+    found = {}
+    for variance in (0.01, 0.5):
+        world = SignFlip(horizon=600, dim=3, family=Gaussian(variance, 3.0), arms=FreshArms(10))
+        policy = kind.from_theory(world.problem, period=100, scale=0.002)
+        found[variance] = regret(policy, world)
+    assert found[0.01] < 0.9 * found[0.5]

@@ -82,6 +82,8 @@ from .policies.linear import WSBRandLinUCB as WSBRandLinUCB
 from .policies.master import MASTER as MASTER
 from .policies.simple import Oracle as Oracle
 from .policies.simple import Uniform as Uniform
+from .policies.variance import RestartedSAVE as RestartedSAVE
+from .policies.variance import RestartedWeightedOFUL as RestartedWeightedOFUL
 from .prediction import Prediction as Prediction
 from .problem import Problem as Problem
 from .recipe import Recipe as Recipe

@@ -34,3 +34,5 @@ from .linear import WSBRandLinUCB as WSBRandLinUCB
 from .master import MASTER as MASTER
 from .simple import Oracle as Oracle
 from .simple import Uniform as Uniform
+from .variance import RestartedSAVE as RestartedSAVE
+from .variance import RestartedWeightedOFUL as RestartedWeightedOFUL

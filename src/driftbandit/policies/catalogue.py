@@ -42,6 +42,7 @@ from driftbandit.policies.linear import (
 )
 from driftbandit.policies.master import MASTER
 from driftbandit.policies.simple import Oracle, Uniform
+from driftbandit.policies.variance import RestartedSAVE, RestartedWeightedOFUL
 
 
 class Entry(NamedTuple):
@@ -351,6 +352,26 @@ CATALOGUE = (
         "O(sqrt(T)) in few rounds, else O(1)",
         "O(sqrt(T))",
         JUMPS + "d sqrt(Gamma T) over an optimal base",
+    ),
+    Entry(
+        RestartedWeightedOFUL,
+        "Wang, Xie, Chen, Lui, Zhou 2025",
+        "restart + ridge weighted by variance",
+        BOUNDED,
+        "T, P_T",
+        "O(1)",
+        "O(1)",
+        DRIFT + "d^7/8 (P V)^1/4 T^1/2 + d^5/6 P^1/3 T^2/3, V total variance, linear",
+    ),
+    Entry(
+        RestartedSAVE,
+        "Wang, Xie, Chen, Lui, Zhou 2025",
+        "restart + layers of weighted ridge",
+        BOUNDED,
+        "T, P_T",
+        "O(1)",
+        "O(1)",
+        DRIFT + "d^4/5 V^2/5 P^1/5 T^2/5 + d^2/3 P^1/3 T^2/3, V total variance, linear",
     ),
     Entry(Greedy, "-", "mirror descent, no bonus", "-", "a half-life", "O(1)", "O(1)", "T"),
     Entry(Uniform, "-", "chance", "-", "nothing", "O(1)", "O(1)", "T"),
