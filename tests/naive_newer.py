@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import ceil, log, sqrt
 
 import numpy as np
+from scipy.special import erfinv
 
 from naive import Discounted, Likelihood, Naive, NaiveDLinUCB, NaiveLinUCB, Windowed, geometric
 
@@ -241,3 +242,57 @@ class NaiveRestartedSAVE(Naive):
         beta = 2.0**-layer * (noise + 6 * R * logs + self.S)
         norms = np.sqrt(np.einsum("ij,ji->i", arms, np.linalg.solve(V, arms.T)))
         return arms @ theta, self.scale * beta * norms
+
+
+@dataclass(kw_only=True)
+class NaiveDynamicLinUCB(Naive):
+    """dLinUCB: every model keeps its own rounds and all of its failures."""
+
+    recent: int
+    doubt: float
+    spare: float
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.models, self.created, self.most = [], 0, [0]
+        self.hire()
+
+    def hire(self):
+        names = ["dim", "link", "S", "lam", "delta", "scale"]
+        fresh = NaiveLinUCB(**{name: getattr(self, name) for name in names})
+        self.models.append((fresh, []))
+        self.created += 1
+        self.most.append(len(self.models))
+
+    def rate(self, failures) -> tuple[float, float]:
+        """Rate of failures and its error, from the latest rounds."""
+        latest = failures[-self.recent :]
+        if not latest:
+            return 0.0, 0.5
+        return float(np.mean(latest)), sqrt(log(1 / self.doubt) / (2 * len(latest)))
+
+    def decides(self) -> NaiveLinUCB:
+        rates = [self.rate(failures) for _, failures in self.models]
+        hopes = [rate - sqrt(log(self.recent)) * doubt for rate, doubt in rates]
+        return self.models[int(np.argmin(hopes))][0]
+
+    def index(self, arms):
+        return self.decides().index(arms)
+
+    def update(self, x, r):
+        super().update(x, r)
+        excuse = sqrt(self.link.g) * sqrt(2) * erfinv(1 - self.delta)
+        kept, good = [], False
+        for model, failures in self.models:
+            mean, bonus = (part[0] for part in model.index(np.array([x])))
+            failures.append(abs(r - mean) > bonus + excuse)
+            if not failures[-1]:
+                model.update(x, r)
+            rate, doubt = self.rate(failures)
+            fine = rate < doubt + self.spare
+            good = good or fine
+            if fine or rate < doubt + self.delta:
+                kept.append((model, failures))
+        self.models = kept
+        if not good:
+            self.hire()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import erfinv, ndtr
 
 import naive
 import naive_newer
@@ -20,6 +20,7 @@ from driftbandit import (
     DLinTS,
     DLinUCB,
     DRandLinUCB,
+    DynamicLinUCB,
     FixedArms,
     FreshArms,
     Gaussian,
@@ -165,13 +166,42 @@ def test_a_restart_forgets_all_but_the_number_of_rounds(kind):
         assert (memory.t == t).all()
 
 
+def test_dlinucb_is_its_slow_reference_through_two_changes():
+    """Rewards that no model can hold on to: models come, go, and make room for others."""
+    family, numbers = Gaussian(0.01, 4.0), {"recent": 5, "doubt": 0.5, "spare": 0.1}
+    problem = Problem(dim=3, family=family, radius=1.0, horizon=T)
+    shared = {"delta": 0.5, "scale": 0.05}
+    policy = DynamicLinUCB(problem=problem, regularization=LAM, **shared, **numbers)
+    reference = naive_newer.NaiveDynamicLinUCB(
+        dim=3, link=naive.gaussian(0.01, 8.0), S=1.0, lam=LAM, **shared, **numbers
+    )
+    bandit = Bandit(policy)
+    for t, (X, u) in enumerate(zip(*rounds(160, seed=5))):
+        mean, bonus = reference.index(X)
+        scores = bandit.scores(X)
+        np.testing.assert_allclose(scores.mean, mean, atol=1e-8)
+        np.testing.assert_allclose(scores.bonus, bonus, rtol=1e-8)
+        arm = reference.choose(X)
+        level = (0.0, 3.0, -3.0, 0.0)[t // 40]
+        reward = float(family.draw(level + X[arm, t % 2], u))
+        bandit.update(X[arm], reward)
+        reference.update(X[arm], reward)
+    assert reference.created > 6
+    assert max(reference.most) > 2  # more than there is room for at first
+
+
+def test_constants_of_dlinucb():
+    assert detection.dlinucb_tolerance(0.5, 0.1) == close(0.5 * math.sqrt(2) * erfinv(0.9))
+    expected = [0.5, math.sqrt(math.log(20) / 2), math.sqrt(math.log(20) / 14)]
+    np.testing.assert_allclose(detection.dlinucb_doubt(np.array([0, 1, 7]), 0.05), expected)
+
+
 def test_constants_of_the_variance_weighted_rivals():
     d, T, V, R = 3, 700, 700 * 0.6 * 0.31, span
     assert rivals.reward_deviation(ODD) == close(math.sqrt(0.6 * 0.31))
     assert rivals.reward_deviation(odd(g=50.0)) == close(span / 2)
-    assert rivals.oful_period(ODD) == int(
-        max(d**0.25 * (V / P) ** 0.5, d ** (1 / 6) * (T / P) ** (1 / 3))
-    )
+    short = d ** (1 / 6) * (T / P) ** (1 / 3)
+    assert rivals.oful_period(ODD) == int(max(d**0.25 * (V / P) ** 0.5, short))
     assert rivals.oful_period(odd(g=1e-6)) == int(short)
     assert rivals.oful_period(replace(ODD, path_length=0.0)) == T
     assert rivals.save_period(ODD) == int(max((d**2 * V * T / P**2) ** 0.2, (d * T / P) ** (1 / 3)))
@@ -439,3 +469,18 @@ def test_less_variance_is_less_regret_as_in_wang_et_al(kind):
         policy = kind.from_theory(world.problem, period=100, scale=0.002)
         found[variance] = regret(policy, world)
     assert found[0.01] < 0.9 * found[0.5]
+
+
+def test_dlinucb_finds_the_change_points_as_in_wu_et_al():
+    """And not where rewards are 0 or 1: noise as large as that excuses every error, as Russac et
+    al. 2019 saw."""
+    clear = SignFlip(horizon=800, dim=3, family=Gaussian(0.01, 1.5), arms=FreshArms(10))
+    noisy, last = replace(clear, family=Bernoulli()), {}
+    team, found = DynamicLinUCB.from_theory(clear.problem, scale=0.2), {}
+    discounted = DLinUCB.from_theory(clear.problem, scale=0.2)
+    assert regret(team, clear) < 0.75 * regret(discounted, clear)
+    for world in (clear, noisy):
+        policy = DynamicLinUCB.from_theory(world.problem, scale=0.2)
+        simulate(policy, world, range(2), watch=lambda t, memory, theta: last.update(m=memory))
+        found[world] = last["m"].created.tolist()
+    assert found == {clear: [2, 2], noisy: [1, 1]}

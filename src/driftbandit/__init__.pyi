@@ -56,6 +56,7 @@ from .policies.dal import DAL as DAL
 from .policies.domd import DOMD as DOMD
 from .policies.domd import GLBOMD as GLBOMD
 from .policies.domd import Greedy as Greedy
+from .policies.dynamic import DynamicLinUCB as DynamicLinUCB
 from .policies.glm import BVDGLMUCB as BVDGLMUCB
 from .policies.glm import DGLMTS as DGLMTS
 from .policies.glm import DGLUCB as DGLUCB

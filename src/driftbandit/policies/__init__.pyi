@@ -8,6 +8,7 @@ from .dal import DAL as DAL
 from .domd import DOMD as DOMD
 from .domd import GLBOMD as GLBOMD
 from .domd import Greedy as Greedy
+from .dynamic import DynamicLinUCB as DynamicLinUCB
 from .glm import BVDGLMUCB as BVDGLMUCB
 from .glm import DGLMTS as DGLMTS
 from .glm import DGLUCB as DGLUCB

@@ -13,6 +13,7 @@ from driftbandit.policies.base import Policy
 from driftbandit.policies.bob import BOBDOMD
 from driftbandit.policies.dal import DAL
 from driftbandit.policies.domd import DOMD, GLBOMD, Greedy
+from driftbandit.policies.dynamic import DynamicLinUCB
 from driftbandit.policies.glm import (
     BVDGLMUCB,
     DGLMTS,
@@ -372,6 +373,16 @@ CATALOGUE = (
         "O(1)",
         "O(1)",
         DRIFT + "d^4/5 V^2/5 P^1/5 T^2/5 + d^2/3 P^1/3 T^2/3, V total variance, linear",
+    ),
+    Entry(
+        DynamicLinUCB,
+        "Wu, Iyer, Wang 2018",
+        "ridge regressions that come and go",
+        NOISE,
+        "nothing",
+        "O(1) for each model",
+        "O(1) for each model",
+        JUMPS + "Gamma sqrt(T / Gamma), if changes are far apart and large, linear",
     ),
     Entry(Greedy, "-", "mirror descent, no bonus", "-", "a half-life", "O(1)", "O(1)", "T"),
     Entry(Uniform, "-", "chance", "-", "nothing", "O(1)", "O(1)", "T"),

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
 
 from driftbandit.theory.rivals import check_rule
 
@@ -29,3 +33,16 @@ def glr_threshold(n: int, delta: float, reading: str = "practical") -> float:
     if reading == "practical":
         return logs
     return 6.0 * math.log1p(math.log(n)) + 2.5 * logs + 11.0
+
+
+def dlinucb_tolerance(deviation: float, delta: float) -> float:
+    """epsilon = sqrt(2) sigma erfinv(1 - delta_1), which noise of deviation sigma exceeds with
+    probability delta_1 (Wu, Iyer, Wang 2018, section 3.2)."""
+    return deviation * NormalDist().inv_cdf(1.0 - delta / 2.0)
+
+
+def dlinucb_doubt(n: Any, delta: float) -> Any:
+    """d = sqrt(log(1/delta_2) / (2 n)), the error of a rate of failures after n rounds (Hoeffding;
+    Wu, Iyer, Wang 2018, eq. 6), and 1/2 before any."""
+    n = np.asarray(n, dtype=float)
+    return np.where(n > 0.0, np.sqrt(math.log(1.0 / delta) / (2.0 * np.maximum(n, 1.0))), 0.5)
