@@ -296,3 +296,32 @@ class NaiveDynamicLinUCB(Naive):
         self.models = kept
         if not good:
             self.hire()
+
+
+@dataclass(kw_only=True)
+class NaiveLARL(Naive):
+    """LARL: the regression of all rounds on what came before each of them."""
+
+    order: int
+
+    def state(self, t: int):
+        """What is known before round t = 1, 2, ...: the latest rewards and contexts, and 1."""
+        parts = []
+        for power in (1, 0):
+            for j in range(1, self.order + 1):
+                seen = t - 1 - j >= 0
+                x = self.history[t - 1 - j] if seen else np.zeros(self.dim)
+                parts.append(x * (self.rs[t - 1 - j] if seen else 0.0) ** power)
+        return np.concatenate([*parts, [1.0]])
+
+    def rows(self):
+        pairs = enumerate(self.history, start=1)
+        return np.array([np.kron(x, self.state(t)) for t, x in pairs])
+
+    def index(self, arms):
+        X, lifted = self.rows(), np.array([np.kron(x, self.state(self.t)) for x in arms])
+        D = lifted.shape[1]
+        V = self.lam * np.eye(D) + X.T @ X if len(X) else self.lam * np.eye(D)
+        b = X.T @ np.array(self.rs) if len(X) else np.zeros(D)
+        norms = np.sqrt(np.einsum("ij,ji->i", lifted, np.linalg.solve(V, lifted.T)))
+        return lifted @ np.linalg.solve(V, b), self.scale * norms

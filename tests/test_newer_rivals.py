@@ -1,7 +1,7 @@
 """The rivals that came later, each against its slow reference and the ordering its paper shows."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from driftbandit import (
     DAL,
     DGLMTS,
     IDS,
+    LARL,
     SWGLMTS,
     Bandit,
     Bernoulli,
@@ -32,6 +33,7 @@ from driftbandit import (
     RestartedSAVE,
     RestartedWeightedOFUL,
     SignFlip,
+    Simulated,
     Stationary,
     SWLinUCB,
     WSBLinTS,
@@ -188,6 +190,25 @@ def test_dlinucb_is_its_slow_reference_through_two_changes():
         reference.update(X[arm], reward)
     assert reference.created > 6
     assert max(reference.most) > 2  # more than there is room for at first
+
+
+@pytest.mark.parametrize("order", [1, 3])
+def test_larl_is_its_slow_reference(order):
+    problem = Problem(dim=3, family=Gaussian(0.5, 2.0))
+    policy = LARL(problem=problem, order=order, regularization=LAM, bonus=SCALE)
+    reference = naive_newer.NaiveLARL(
+        dim=3, link=naive.gaussian(0.5, 4.0), S=1.0, lam=LAM, delta=DELTA, scale=SCALE, order=order
+    )
+    check_scores(policy, reference)
+
+
+def test_larl_does_not_depend_on_the_unit_of_the_contexts():
+    small, large = (LARL(problem=Problem(dim=3, context_norm=L)) for L in (1.0, 20.0))
+    a, b = small.init(1), large.init(1)
+    for X, u in zip(*rounds(12)):
+        np.testing.assert_allclose(small.scores(a, X[None]), large.scores(b, 20 * X[None]))
+        reward = np.array([float(u < 0.5)])
+        a, b = small.update(a, X[:1], reward), large.update(b, 20 * X[:1], reward)
 
 
 def test_constants_of_dlinucb():
@@ -484,3 +505,29 @@ def test_dlinucb_finds_the_change_points_as_in_wu_et_al():
         simulate(policy, world, range(2), watch=lambda t, memory, theta: last.update(m=memory))
         found[world] = last["m"].created.tolist()
     assert found == {clear: [2, 2], noisy: [1, 1]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class HiddenState(Simulated):
+    """Two arms whose means rise and fall with one hidden autoregressive state, against each other
+    (the latent AR bandit of Trella et al.)."""
+
+    @property
+    def path_length(self):
+        return float(self.horizon)
+
+    def _path(self, rng):
+        state, steps = np.zeros(self.horizon), 0.3 * rng.standard_normal(self.horizon)
+        for t in range(1, self.horizon):
+            state[t] = 0.9 * state[t - 1] + steps[t]
+        level = np.clip(state, -1.4, 1.4)
+        return level[:, None] * np.array([0.7, -0.7])
+
+
+def test_predicting_the_state_beats_forgetting_as_in_trella_et_al():
+    arms, family = GivenArms(np.eye(2)), Gaussian(0.1, 3.0)
+    world = HiddenState(horizon=800, dim=2, radius=1.4, family=family, arms=arms)
+    predicted = regret(LARL(problem=world.problem), world)
+    still = regret(LinUCB.from_theory(world.problem, scale=0.2), world)
+    window = regret(SWLinUCB.from_theory(world.problem, scale=0.2, window=20), world)
+    assert predicted < 0.9 * min(still, window)

@@ -71,6 +71,7 @@ from .policies.glm import SCBPWWeightUCB as SCBPWWeightUCB
 from .policies.glm import SCBWeightUCB as SCBWeightUCB
 from .policies.gloc import GLOC as GLOC
 from .policies.ids import IDS as IDS
+from .policies.larl import LARL as LARL
 from .policies.linear import DLinTS as DLinTS
 from .policies.linear import DLinUCB as DLinUCB
 from .policies.linear import DRandLinUCB as DRandLinUCB

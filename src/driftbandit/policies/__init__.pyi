@@ -23,6 +23,7 @@ from .glm import SCBPWWeightUCB as SCBPWWeightUCB
 from .glm import SCBWeightUCB as SCBWeightUCB
 from .gloc import GLOC as GLOC
 from .ids import IDS as IDS
+from .larl import LARL as LARL
 from .linear import DLinTS as DLinTS
 from .linear import DLinUCB as DLinUCB
 from .linear import DRandLinUCB as DRandLinUCB

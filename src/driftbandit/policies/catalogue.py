@@ -30,6 +30,7 @@ from driftbandit.policies.glm import (
 )
 from driftbandit.policies.gloc import GLOC
 from driftbandit.policies.ids import IDS
+from driftbandit.policies.larl import LARL
 from driftbandit.policies.linear import (
     DLinTS,
     DLinUCB,
@@ -383,6 +384,16 @@ CATALOGUE = (
         "O(1) for each model",
         "O(1) for each model",
         JUMPS + "Gamma sqrt(T / Gamma), if changes are far apart and large, linear",
+    ),
+    Entry(
+        LARL,
+        "Trella, Dempsey, Gazi, Xu, Doshi-Velez, Murphy 2025",
+        "ridge regression on arms and latest rounds",
+        "Gaussian noise; a hidden autoregressive state",
+        "the order of the state",
+        "O(1)",
+        "O(1)",
+        "sublinear if the state has little noise",
     ),
     Entry(Greedy, "-", "mirror descent, no bonus", "-", "a half-life", "O(1)", "O(1)", "T"),
     Entry(Uniform, "-", "chance", "-", "nothing", "O(1)", "O(1)", "T"),
