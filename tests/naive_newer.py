@@ -28,6 +28,11 @@ class NaiveCentredDLinUCB(Centred, NaiveDLinUCB):
     """D-LinUCB on centred rewards."""
 
 
+def deviation(policy) -> float:
+    """The largest deviation of a reward: sqrt(g mu'), no more than half the range."""
+    return min(sqrt(policy.link.g * policy.k), policy.link.R / 2)
+
+
 @dataclass(kw_only=True)
 class NaiveDLinTS(NaiveDLinUCB):
     """D-LinTS: deviations a ||x|| of x'theta under N(thhat, a^2 V^-1 Vt V^-1)."""
@@ -35,7 +40,7 @@ class NaiveDLinTS(NaiveDLinUCB):
     inflated: bool = False
 
     def coefficient(self) -> float:
-        return sqrt(14) * super().coefficient() if self.inflated else self.link.R / 2
+        return sqrt(14) * super().coefficient() if self.inflated else deviation(self)
 
 
 @dataclass(kw_only=True)
@@ -63,7 +68,7 @@ class NaiveWSBLinTS(NaiveWSB):
     inflated: bool = False
 
     def coefficient(self) -> float:
-        return sqrt(14) * super().coefficient() if self.inflated else self.link.R / 2
+        return sqrt(14) * super().coefficient() if self.inflated else deviation(self)
 
 
 @dataclass(kw_only=True)

@@ -221,15 +221,15 @@ def _sampled(self: Any, memory: Moments) -> Floats:
     """`scale` times the deviation of a draw: the noise's, or, `inflated`, that of its theorem."""
     if self.inflated:
         return np.asarray(self.scale * rivals.lin_ts_inflation() * self.radius(memory))
-    return np.full(len(memory.t), self.scale * rivals.sub_gaussian(self.problem))
+    return np.full(len(memory.t), self.scale * rivals.reward_deviation(self.problem))
 
 
 @dataclass(frozen=True, kw_only=True)
 class DLinTS(DLinUCB):
     """D-LinTS (Kim, Tewari 2020): Thompson sampling from N(theta, a^2 V^-1 Vt V^-1).
 
-    a is the sub-Gaussian constant, as in its experiments up to the unit, or, `inflated`, its
-    theorem's, which explores far more.
+    a is the deviation of a reward, the non-inflated version that its experiments prefer, or,
+    `inflated`, its theorem's, which explores far more.
     """
 
     exploration: str = "thompson"
