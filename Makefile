@@ -46,8 +46,8 @@ bench-service: $(VENV)/.test  ## the service under load, on loopback
 	  $(BIN)/python -m benchmarks.readme && exit $$found
 
 torture: $(VENV)/.test    ## any order of events, kill -9, no database, no room, made-up requests: the long form
-	TORTURE=1 $(BIN)/python -m pytest tests/test_loop_torture.py tests/test_service_torture.py \
-	  tests/test_service_schema.py tests/test_rules.py
+	TORTURE=1 $(BIN)/python -m pytest tests/loop/test_torture.py tests/service/test_torture.py \
+	  tests/service/test_schema.py tests/loop/test_exploration.py
 
 bench-trials: $(VENV)/.test   ## declared rewards next to the same learner with ideal treatment
 	$(BIN)/python -m benchmarks.trials --csv docs/results/trials.csv

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tables import write_rows
-from driftbandit.estimators import values
-from driftbandit.estimators.bets import Arms
-from driftbandit.estimators.streams import Band, Difference, Value
+from driftbandit.estimators import ope
+from driftbandit.estimators.accumulators import Band, Difference, Value
+from driftbandit.estimators.increments import Arms
 
 ARMS, FLOOR, EVERY, CLIP, ENOUGH = 3, 0.2, 100, 5.0, 100.0
 WORLDS: dict[str, dict[str, Any]] = {
@@ -103,9 +103,9 @@ def checks(world: World, k: int) -> Iterator[tuple[str, Any]]:
     truths = [world.mean(pi) for pi in pis]
     for name, pi, truth in zip(("an arm", "a learner"), pis, truths):
         rows = Value(CLIP).columns(arms, pi, q, R)
-        total = rows[:, : len(values.SUMS)].sum(axis=0)
-        yield EFFECTIVE, values.effective(total)
-        for kind, each in values.estimates(total, 0.95).items():
+        total = rows[:, : len(ope.SUMS)].sum(axis=0)
+        yield EFFECTIVE, ope.effective(total)
+        for kind, each in ope.estimates(total, 0.95).items():
             if kind != "dm":  # has no interval
                 yield f"{name}: {kind}", each.low <= truth[-1] <= each.high
         yield f"{name}: sequence", always(Value.band(up_to(rows, looks), 0.05), truth[looks])

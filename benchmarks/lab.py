@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from driftbandit.lab import Store
-from driftbandit.lab.cells import Cell
+from driftbandit.lab.run.cells import Cell
 
 CLI = [sys.executable, "-m", "driftbandit"]
 

@@ -20,14 +20,14 @@ import numpy as np
 from benchmarks.features import COLUMNS, CONTEXT, REQUIRED, arms, microseconds
 from benchmarks.tables import report
 from driftbandit import DOMD, AutoDOMD, Features, Loop, Reward
-from driftbandit.loop import replay
-from driftbandit.loop.events import Event, write
-from driftbandit.loop.ledger import Ledger
+from driftbandit.loop.storage.events import Event, write
+from driftbandit.loop.storage.ledger import Ledger
+from driftbandit.loop.training import replay
 
 THREADS = 8
 PAIRS = [("age", "price"), ("country", "genre"), ("mobile", "price"), ("visits", "new")]
 FEATURES = Features(**COLUMNS, interactions=PAIRS)
-WAIT = 2.0  # seconds until a decision is taught
+WAIT = 2.0  # seconds until a decision is trained
 SMALL = Features(
     context={name: COLUMNS["context"][name] for name in ("age", "hour", "visits")},
     arm=COLUMNS["arm"],
@@ -120,7 +120,7 @@ def audited(decisions: int) -> float:
     """Share of decisions whose logged probabilities the log gives again, bit for bit."""
     given, rng = {f"arm {k}": arm for k, arm in enumerate(arms(20))}, np.random.default_rng(1)
     declared = {"features": FEATURES, "reward": Reward(0, 1, wait=WAIT, missing=0)}
-    with Loop(":memory:", floor=0.1, clock="events", teaching="caller", **declared) as loop:
+    with Loop(":memory:", exploration=0.1, clock="events", training="inline", **declared) as loop:
         for k in range(decisions):
             asked = {"id": f"{k}", "at": 0.1 * k, "k": 3 if k % 3 == 0 else None}
             loop.decide(CONTEXT | {"age": int(rng.integers(18, 90))}, given, **asked)
@@ -149,7 +149,7 @@ def loaded(seconds: float, where: str):
     reward = Reward(0, 1, wait=WAIT, missing=0)
     with (
         tempfile.TemporaryDirectory(dir=".") as folder,
-        Loop(f"{folder}/loop.db", features=FEATURES, reward=reward, floor=0.02) as loop,
+        Loop(f"{folder}/loop.db", features=FEATURES, reward=reward, exploration=0.02) as loop,
     ):
         load(loop, 2.0, 0.1)  # compile, and fill the window
         spent = load(loop, seconds, 0.1)

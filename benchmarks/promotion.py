@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tables import write_rows
-from driftbandit.estimators.bets import Arms
+from driftbandit.estimators.accumulators import Difference
+from driftbandit.estimators.increments import Arms
 from driftbandit.estimators.sequences import lower
-from driftbandit.estimators.streams import Difference
 
 SHARE, FLOOR, ARMS, CLICKS, ALPHA, POWER = 0.1, 0.02, 20, 0.05, 0.05, 0.8
 EFFECTS = {"equal": 0.0, "10 % worse": -0.1, "10 % better": 0.1}
@@ -58,8 +58,8 @@ def trial(n: int, effect: float, rng: np.random.Generator) -> Part:
 
 def lead(parts: Iterable[Part]) -> Any:
     """Lower bounds on how much better the candidate is, after each part of the rows. `Loop.promote`
-    has the same bounds on the same rows (tests/test_shadow.py), so what is found here holds
-    there."""
+    has the same bounds on the same rows (tests/loop/test_candidates.py), so what is found here
+    holds there."""
     stream = Difference()
     added = [stream.columns(arms, pi, q, clicks).sum(axis=0) for arms, clicks, pi, q in parts]
     sums = np.cumsum(added, axis=0)

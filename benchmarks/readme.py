@@ -61,8 +61,8 @@ def collect(results: Path) -> None:
     """Final numbers of every study that was run, and the figure of the comparison. What the folder
     does not hold stays as it was stored."""
     from driftbandit.lab import Store, finals, fit_orders
-    from driftbandit.lab.orders import orders_table
-    from driftbandit.lab.summary import curves
+    from driftbandit.lab.report.regret_slopes import orders_table
+    from driftbandit.lab.report.summary import curves
 
     def run(*names: str) -> bool:
         return all((results / name).exists() for name in names)
@@ -104,8 +104,8 @@ def quarters(curves):
 def draw_message(folder: Path) -> None:
     """The figure of the comparison with a few policies in colour and the others grey."""
     from driftbandit.lab import Store
-    from driftbandit.lab.figures import draw_regret
-    from driftbandit.lab.summary import curves
+    from driftbandit.lab.report.figures import draw_regret
+    from driftbandit.lab.report.summary import curves
 
     with tempfile.TemporaryDirectory() as target:
         drawn = draw_regret(curves(Store(folder)), Path(target), focus=MESSAGE)
@@ -236,29 +236,31 @@ def peer_installs() -> str:
 
 def leaderboard(suite: str) -> str:
     """Scores of every policy on a suite, with what each must know beforehand."""
-    from driftbandit.lab import cards
+    from driftbandit.lab.report import scorecards
     from driftbandit.policies.catalogue import CATALOGUE
 
-    card = cards.read_card(tables.RESULTS / f"{suite}.json")
+    card = scorecards.read_card(tables.RESULTS / f"{suite}.json")
     needs = {entry.policy.__name__: entry.needs for entry in CATALOGUE}
-    head, *rows = cards.score_rows(card)
+    head, *rows = scorecards.score_rows(card)
     table = [["", *head, "must know beforehand"]]
     for place, (name, *shown) in enumerate(rows, start=1):
         kind = next(iter(card["policies"][name].values()))["recipe"]["type"]
-        table.append([str(place) if shown[0] != cards.MISSING else "", name, *shown, needs[kind]])
+        table.append(
+            [str(place) if shown[0] != scorecards.MISSING else "", name, *shown, needs[kind]]
+        )
     return markdown(table)
 
 
 def suite_worlds(suite: str) -> str:
     """The worlds of a suite, numbered, and every policy's share of the reference in them."""
-    from driftbandit.lab import cards
+    from driftbandit.lab.report import scorecards
 
-    card = cards.read_card(tables.RESULTS / f"{suite}.json")
+    card = scorecards.read_card(tables.RESULTS / f"{suite}.json")
     numbered = [
         f"{k}. {world}, playing at random: {facts['reference']:.0f}"
         for k, (world, facts) in enumerate(card["worlds"].items(), start=1)
     ]
-    return "\n".join([*numbered, "", markdown([list(row) for row in cards.world_rows(card)])])
+    return "\n".join([*numbered, "", markdown([list(row) for row in scorecards.world_rows(card)])])
 
 
 def proof() -> str:

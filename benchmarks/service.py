@@ -34,7 +34,7 @@ ARMS = {f"arm {k}": arm for k, arm in enumerate(arms(20))}
 DECLARED = {
     "features": {k: v for k, v in FEATURES.to_dict().items() if k not in ("type", "base")},
     "reward": {"low": 0, "high": 1, "wait": WAIT, "missing": 0},
-    "floor": 0.02,
+    "exploration": 0.02,
 }
 LENGTH = re.compile(rb"content-length: (\d+)", re.I)
 Make = Callable[[int, bytes], bytes]  # the next request, from its number and the answer before
@@ -158,7 +158,7 @@ def figures(seconds: float, ledger: str | None, figure: Path | None):
 
 
 def pairs(seconds: float, durable: bool):
-    """Two services over one PostgreSQL: one teaches, both decide."""
+    """Two services over one PostgreSQL: one trains, both decide."""
     sys.path.insert(0, str(ROOT / "tests"))
     from databases import Server
 

@@ -24,7 +24,7 @@ from benchmarks.loop import FEATURES
 from benchmarks.service import ARMS, ASKED, DECLARED
 from benchmarks.tables import report
 from driftbandit import Loop, Reward
-from driftbandit.loop import database
+from driftbandit.loop.storage import sqlite
 
 START = 2.0  # seconds until the first answer
 AFTER = 5  # starts, of which the middle one counts
@@ -34,9 +34,9 @@ def disk(n: int) -> tuple[float, float]:
     """Bytes of a decision with its reward, in the file and in memory while it is open."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "shop.db"
-        options = {"clock": "events", "teaching": "caller"}
+        options = {"clock": "events", "training": "inline"}
         reward = Reward(0, 1, wait="1d", missing=0)
-        with Loop(path, features=FEATURES, reward=reward, floor=0.02, **options) as loop:
+        with Loop(path, features=FEATURES, reward=reward, exploration=0.02, **options) as loop:
             decide(loop, n // 10, 0)
             before = resident()
             decide(loop, n, n)
@@ -87,7 +87,7 @@ def send(method: str, url: str, body: bytes) -> None:
 
 
 def figures(n: int):
-    database.SYNCHRONOUS = "OFF"  # sizes are the same
+    sqlite.SYNCHRONOUS = "OFF"  # sizes are the same
     file, memory = disk(n)
     what = f"a decision with {len(ARMS)} arms and 8 raw columns, and its reward"
     yield f"{what}: bytes on the disk", file, "", True

@@ -59,7 +59,7 @@ class Declared:
     def __init__(self, trial: Trial, _: str) -> None:
         declared = {"features": trial.features, "reward": trial.reward}
         self.trial, self.queue = trial, []
-        self.loop = Loop(":memory:", clock="events", teaching="caller", **declared)
+        self.loop = Loop(":memory:", clock="events", training="inline", **declared)
 
     def choose(self, context: dict[str, Any], now: float) -> int:
         while self.queue and self.queue[0][0] <= now:

@@ -37,8 +37,8 @@ def mean(lines: dict[str, dict[str, str]], policy: str) -> float:
 def collect(results: Path) -> None:
     """From the stores of the studies to what the documents quote."""
     from driftbandit.lab import Store, final_regrets
-    from driftbandit.lab.aggregate import aggregates, normalised_runs
-    from driftbandit.lab.summary import chosen
+    from driftbandit.lab.report.aggregate import aggregates, normalised_runs
+    from driftbandit.lab.report.summary import chosen
 
     store = Store(results / "many-worlds")
     worlds, panels = (runs_of(Store(results / name)) for name in ("many-worlds", "paper-figure"))
@@ -68,7 +68,7 @@ def pairs(runs: dict[str, dict[int, float]], policy: str) -> np.ndarray:
 
 def ratio(stack: np.ndarray) -> tuple[float, float, float]:
     """Geometric mean over worlds of the ratio of means, with its 95 % interval."""
-    from driftbandit.lab.statistics import geometric_mean_of_ratios, stratified_interval
+    from driftbandit.lab.report.statistics import geometric_mean_of_ratios, stratified_interval
 
     low, high = stratified_interval(geometric_mean_of_ratios, stack)
     return geometric_mean_of_ratios(stack), float(low), float(high)

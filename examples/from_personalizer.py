@@ -14,7 +14,7 @@ features = Features(
 )
 WAIT = 600  # seconds: Personalizer's reward wait time, its default reward is `missing`
 click = Reward(0, 1, wait=WAIT, missing=0)
-loop = Loop("news.db", features=features, reward=click, floor=0.2, seed=0)
+loop = Loop("news.db", features=features, reward=click, exploration=0.2, seed=0)
 inactive = {}  # events that nobody has seen yet, and when they were ranked
 
 # %% requests
@@ -48,7 +48,7 @@ def activate(event):
 
 
 def forget_unseen():
-    """What was not activated in time was never shown: it must not teach that nobody clicked."""
+    """What was not activated in time was never shown: it must not train that nobody clicked."""
     late = [event for event, then in inactive.items() if time.monotonic() - then > 0.9 * WAIT]
     for event in late:
         loop.cancel(event)

@@ -8,7 +8,7 @@ from driftbandit import Category, Features, Loop, Number, Reward
 TOPICS = ["sport", "world", "music"]
 rng = random.Random(0)
 features = Features(context={"age": Number(18, 90)}, arm={"topic": Category(TOPICS)})
-loop = Loop("news.db", features=features, reward=Reward(0, 1), floor=0.05)
+loop = Loop("news.db", features=features, reward=Reward(0, 1), exploration=0.05)
 arms = {topic: {"topic": topic} for topic in TOPICS}
 
 clicks = 0

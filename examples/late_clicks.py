@@ -21,8 +21,8 @@ def chance(age, topic):
 def play(reward, tell_silence):
     """2,000 readers, ten a minute. A click is known after 5 minutes, silence after 10."""
     features = Features(context={"age": Number(18, 90)}, arm={"topic": Category(TOPICS)})
-    simulated = {"clock": "events", "teaching": "caller", "seed": 0}  # live: leave these out
-    loop = Loop(":memory:", features=features, reward=reward, floor=0.05, **simulated)
+    simulated = {"clock": "events", "training": "inline", "seed": 0}  # live: leave these out
+    loop = Loop(":memory:", features=features, reward=reward, exploration=0.05, **simulated)
     rng, on_the_way, clicks = np.random.default_rng(1), [], []
     for reader in range(2000):
         now = 6.0 * reader
@@ -40,8 +40,8 @@ def play(reward, tell_silence):
 
 # %% compare
 found = {
-    "taught as it comes": play(Reward(0, 1), tell_silence=True),
-    "taught when the window closes": play(Reward(0, 1, wait="10min", missing=0), False),
+    "trained as it comes": play(Reward(0, 1), tell_silence=True),
+    "trained when the window closes": play(Reward(0, 1, wait="10min", missing=0), False),
 }
 for name, clicks in found.items():
     print(f"{name}: {clicks[-1000:].mean():.0%} of the last 1,000 readers clicked")

@@ -28,7 +28,7 @@ past = pl.DataFrame([{**visitor(), "topic": TOPICS[rng.integers(3)]} for _ in ra
 print(past.head(3))
 
 # %% propose
-Features.from_sample(past, arm=["topic"], say=print)
+Features.from_sample(past, arm=["topic"], report=print)
 
 # %% declare
 features = Features(
@@ -39,8 +39,8 @@ reward = Reward(0, 1, wait="30min", missing=0)  # no click within half an hour i
 
 # %% decide
 arms = {topic: {"topic": topic} for topic in TOPICS}
-simulated = {"clock": "events", "teaching": "caller", "seed": 0}  # live: leave these out
-loop = Loop("news.db", features=features, reward=reward, floor=0.2, **simulated)
+simulated = {"clock": "events", "training": "inline", "seed": 0}  # live: leave these out
+loop = Loop("news.db", features=features, reward=reward, exploration=0.2, **simulated)
 
 decision = loop.decide({"age": 34, "device": "phone"}, arms, id="visit 0", at=0)
 print(f"{decision.arm}, with probability {decision.probability:.3f}")
@@ -69,7 +69,7 @@ print(f"clicks in the first two hours: {np.mean(day[:60]):.0%}, last two: {np.me
 
 # %% restart
 loop.close()
-loop = Loop("news.db", teaching="caller")  # it goes on where it was
+loop = Loop("news.db", training="inline")  # it goes on where it was
 
 # %% change
 evening = [serve(minute, evening=True) for minute in range(600, 1200, 2)]

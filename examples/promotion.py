@@ -26,9 +26,9 @@ def readers(loop, n):
 
 # %% run
 reward = Reward(0, 1, wait="10min", missing=0)
-simulated = {"clock": "events", "teaching": "caller", "seed": 0}  # live: leave these out
-loop, looks = Loop(":memory:", features=today, reward=reward, floor=0.2, **simulated), []
-loop.shadow("idea", idea)  # learns from every decision, never acts
+simulated = {"clock": "events", "training": "inline", "seed": 0}  # live: leave these out
+loop, looks = Loop(":memory:", features=today, reward=reward, exploration=0.2, **simulated), []
+loop.shadow("idea", features=idea)  # learns from every decision, never acts
 readers(loop, 300)
 loop.trial("idea", share=0.3)  # three decisions in ten are its own
 for _ in range(40):
@@ -38,7 +38,7 @@ for _ in range(40):
     if lead.better == 1:
         break
 print(loop.compare())
-loop.promote("idea", over="live")  # raises an error where it is not proved
+loop.promote("idea", expected_live="live")  # raises an error where it is not proved
 print(f"promoted after {len(clicks)} readers, and {len(looks)} looks")
 readers(loop, 600)
 

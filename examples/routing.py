@@ -29,7 +29,7 @@ def play(**memory):
     """Hour of the day and latency of every request."""
     features = Features(context={}, arm={"route": Category(ROUTES)})
     reward = Reward(0, 1000, goal="min", wait="10s", missing=1000)  # no answer is the worst
-    simulated = {"clock": "events", "teaching": "caller", "seed": 0}  # live: leave these out
+    simulated = {"clock": "events", "training": "inline", "seed": 0}  # live: leave these out
     loop = Loop(":memory:", features=features, reward=reward, **memory, **simulated)
     rng, found = np.random.default_rng(0), []
     for at in arrivals(rng):

@@ -40,7 +40,7 @@ features, reward = Features(context={"slot": slots}, arm={"genre": genres}), Rew
 X = [features.encode({"slot": slot}, ARMS) for slot in SLOTS]
 policy = DOMD(problem=features.problem(reward), bonus=2.0)
 bandits = [Bandit(policy) for _ in range(USERS + 1)]
-options = {"policy": policy, "key": "user_id", "seed": 0, "teaching": "caller"}
+options = {"policy": policy, "key": "user_id", "seed": 0, "training": "inline"}
 loop = Loop(":memory:", features=features, reward=reward, **options)
 found = {
     "one learner for all": play(lambda user, slot: ask_bandit(bandits[-1], X[slot])),

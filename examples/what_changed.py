@@ -12,8 +12,8 @@ features = Features(
     context={"age": Number(18, 90, required=True)},
     arm={"topic": Category(TOPICS, required=True)},
 )
-simulated = {"clock": "events", "teaching": "caller", "seed": 0}  # live: leave these out
-loop = Loop(":memory:", features=features, reward=Reward(0, 1), floor=0.3, **simulated)
+simulated = {"clock": "events", "training": "inline", "seed": 0}  # live: leave these out
+loop = Loop(":memory:", features=features, reward=Reward(0, 1), exploration=0.3, **simulated)
 
 
 def chance(topic, hour):

@@ -4,6 +4,8 @@ import shutil
 
 import pytest
 
+from driftbandit.loop.storage import sqlite
+
 
 @pytest.fixture(scope="session")
 def postgres():
@@ -20,8 +22,7 @@ def postgres():
 @pytest.fixture(scope="module")
 def no_wait_for_the_disk():
     """Ledgers of this process do not wait until what they store is on the disk."""
-    from driftbandit.loop import database  # not every test needs the loop
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "SYNCHRONOUS", "OFF")
+        patch.setattr(sqlite, "SYNCHRONOUS", "OFF")
         yield

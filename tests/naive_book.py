@@ -1,15 +1,15 @@
-"""What a list of events teaches, position by position, straight from the contract."""
+"""What a list of events trains, position by position, straight from the contract."""
 
 
-def lessons(events, wait, missing):
-    """(seq of the decision, position, value) in the order in which they are taught."""
+def examples(events, wait, missing):
+    """(seq of the decision, position, value) in the order in which they are trained."""
     decisions = [e for e in events if e.kind == "decide"]
-    taught = [
+    trained = [
         _at_once(events, d, place) if wait == 0 else _in_time(events, d, place, wait, missing)
         for d in decisions
         for place in _places(d)
     ]
-    order = sorted((t for t in taught if t), key=lambda t: t[0])
+    order = sorted((t for t in trained if t), key=lambda t: t[0])
     return [(seq, place, value) for _, seq, place, value in order]
 
 

@@ -20,7 +20,7 @@ NEWS = {
     },
     "reward": {"low": 0, "high": 1, "wait": "30min", "missing": 0},
     "policy": "DOMD",
-    "floor": 0.1,
+    "exploration": 0.1,
 }
 ARMS = {"a": {"topic": "sport"}, "b": {"topic": "world"}}
 

@@ -45,7 +45,7 @@ def test_contract(policy, check):
     check(policy)
 
 
-def taught(policy=POLICIES[0], rounds=50):
+def trained(policy=POLICIES[0], rounds=50):
     bandit, rng = Bandit(policy), np.random.default_rng(1)
     for _ in range(rounds):
         arms = np.clip(rng.standard_normal((6, 3)) / 4, -0.5, 0.5)
@@ -61,7 +61,7 @@ ARMS = np.random.default_rng(2).uniform(-0.5, 0.5, (6, 3))
 
 
 def test_lists_strided_and_single_precision_arms_are_welcome():
-    bandit = taught()
+    bandit = trained()
     expected = bandit.choose(ARMS)
     strided = np.repeat(ARMS, 2, axis=1)[:, ::2]
     frozen = ARMS.copy()
@@ -74,7 +74,7 @@ def test_lists_strided_and_single_precision_arms_are_welcome():
 
 def test_arrays_that_only_look_plain_are_read_as_numbers():
     """Compiled code takes float64 arrays of two axes on trust; these have gaps or swapped bytes."""
-    bandit = taught()
+    bandit = trained()
     expected = bandit.choose(ARMS)
     packed = np.zeros(ARMS.size * 8 + 1, dtype=np.uint8)
     crooked = packed[1:].view(np.float64).reshape(ARMS.shape)
@@ -84,7 +84,7 @@ def test_arrays_that_only_look_plain_are_read_as_numbers():
         assert bandit.choose(arms) == expected
     assert bandit.choose(alone) == 0
     assert bandit.choose(ARMS[:, ::-1]) == bandit.choose(ARMS[:, ::-1].copy())
-    other = taught()
+    other = trained()
     for x in (crooked[0], pd.Series(ARMS[0]), ARMS[0].astype(">f8"), np.repeat(ARMS[0], 2)[::2]):
         bandit.update(x, 1)
         other.update(ARMS[0].copy(), 1)
@@ -111,14 +111,14 @@ def test_a_bandit_chooses_and_learns_as_its_policy_does_alone(dim):
 
 @pytest.mark.parametrize("reward", [1, 1.0, True, np.int64(1), np.float32(1), np.bool_(True)])
 def test_rewards_of_every_numeric_type_are_the_same_reward(reward):
-    a, b = taught(), taught()
+    a, b = trained(), trained()
     a.update(ARMS[0], reward)
     b.update(ARMS[0], 1.0)
     np.testing.assert_array_equal(a.theta, b.theta)
 
 
 def test_scores_and_predictions_agree():
-    bandit = taught()
+    bandit = trained()
     mean, bonus, upper = bandit.scores(ARMS)
     np.testing.assert_allclose(upper, mean + bonus)
     np.testing.assert_allclose(mean, ARMS @ bandit.theta)
@@ -132,7 +132,7 @@ def test_scores_and_predictions_agree():
 
 
 def test_views_are_read_only():
-    bandit = taught()
+    bandit = trained()
     for view in (bandit.theta, bandit.curvature):
         with pytest.raises(ValueError, match="read-only"):
             view[0] = 0.0
@@ -141,7 +141,7 @@ def test_views_are_read_only():
 
 
 def test_late_rewards_in_any_order_are_just_updates():
-    bandit = taught()
+    bandit = trained()
     played = [(ARMS[bandit.choose(ARMS)], r) for r in (1, 0, 1)]
     for x, r in reversed(played):
         bandit.update(x, r)
@@ -149,12 +149,12 @@ def test_late_rewards_in_any_order_are_just_updates():
 
 
 def test_memory_stays_the_same_size():
-    assert taught(rounds=5).memory_bytes == taught(rounds=500).memory_bytes == 8 * (4 + 3 + 9)
+    assert trained(rounds=5).memory_bytes == trained(rounds=500).memory_bytes == 8 * (4 + 3 + 9)
 
 
 def test_file_is_an_npz_of_plain_arrays(tmp_path):
     path = tmp_path / "model.npz"
-    bandit = taught()
+    bandit = trained()
     bandit.save(path)
     with np.load(path, allow_pickle=False) as archive:
         assert set(archive.files) == {"header", "row"}
@@ -164,19 +164,19 @@ def test_file_is_an_npz_of_plain_arrays(tmp_path):
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "model.npz"
-    taught().save(path)
+    trained().save(path)
     before = path.read_bytes()
     full = lambda *a, **k: (_ for _ in ()).throw(OSError("disk full"))  # noqa: E731
     monkeypatch.setattr(np.lib.format, "write_array", full)
     with pytest.raises(OSError, match="disk full"):
-        taught(rounds=60).save(path)
+        trained(rounds=60).save(path)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["model.npz"]
 
 
 def test_a_future_file_asks_for_an_upgrade(tmp_path, monkeypatch):
     monkeypatch.setattr("driftbandit.files.VERSION", 99)
-    taught().save(tmp_path / "model.npz")
+    trained().save(tmp_path / "model.npz")
     monkeypatch.undo()
     with pytest.raises(ValueError, match="upgrade"):
         Bandit.load(tmp_path / "model.npz")
@@ -188,7 +188,7 @@ def test_a_missing_file_is_missing(tmp_path):
 
 
 def test_copies_are_independent():
-    bandit = taught()
+    bandit = trained()
     twin = copy.deepcopy(bandit)
     twin.update(ARMS[0], 1)
     assert (bandit.rounds, twin.rounds) == (50, 51)

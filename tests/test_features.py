@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driftbandit import Bernoulli, Category, Features, Flag, Gaussian, Number, Recipe, Vector
-from driftbandit.features.fold import bucket, fold, stable
+from driftbandit.features.hashing import bucket, fold, stable
 
 quick = settings(max_examples=40, deadline=None, derandomize=True)
 
@@ -693,7 +693,7 @@ def test_a_proposal_says_why():
             "price": rng.uniform(0, 80, n),
         }
     )
-    features = Features.from_sample(frame, arm=["price", "embedding"], say=said.append)
+    features = Features.from_sample(frame, arm=["price", "embedding"], report=said.append)
     c = features.context
     assert list(features.arm) == ["price", "embedding"]
     assert features.arm["embedding"] == Vector(3)

@@ -35,7 +35,7 @@ from driftbandit import (
 )
 from driftbandit.core.layout import views
 from driftbandit.fleet.directory import Directory
-from driftbandit.fleet.members import Members
+from driftbandit.fleet.residency import Members
 from driftbandit.policies.base import turns
 
 KNOWN = Problem(dim=3, radius=1.0, horizon=100, path_length=2.0, change_points=2)
@@ -67,7 +67,7 @@ def arms_of(count, seed=3, n_arms=5, dim=3):
     return arms / np.linalg.norm(arms, axis=-1, keepdims=True)
 
 
-def taught(policy=POLICY, batches=20, **options):
+def trained(policy=POLICY, batches=20, **options):
     fleet = Fleet(policy, **options)
     for batch in stream(batches):
         fleet.update(*batch)
@@ -107,10 +107,10 @@ def test_every_learner_is_a_lone_bandit_bit_for_bit(policy):
 
 @pytest.mark.parametrize("cores", [1, 2, 3, 7])
 def test_the_number_of_cores_changes_nothing(cores, monkeypatch):
-    expected = taught(batches=3)
+    expected = trained(batches=3)
     monkeypatch.setattr("driftbandit.core.threads.CORES", cores)
     monkeypatch.setattr("driftbandit.core.threads.LEAST", 1)
-    found = taught(batches=3)
+    found = trained(batches=3)
     assert remembered(found) == remembered(expected)
     keys, arms = np.arange(12), arms_of(12)
     np.testing.assert_array_equal(found.choose(keys, arms), expected.choose(keys, arms))
@@ -139,21 +139,21 @@ def test_late_rewards_in_any_order_and_any_cut_into_batches():
 
 
 def test_arms_may_be_shared():
-    fleet, arms = taught(), arms_of(1)[0]
+    fleet, arms = trained(), arms_of(1)[0]
     expected = fleet.choose(range(20), np.tile(arms, (20, 1, 1)))
     np.testing.assert_array_equal(fleet.choose(range(20), arms), expected)
     np.testing.assert_array_equal(fleet.choose(range(20), arms.tolist()), expected)
 
 
 def test_unknown_keys_choose_like_beginners_and_are_not_created():
-    fleet, arms = taught(), arms_of(1)[0]
+    fleet, arms = trained(), arms_of(1)[0]
     assert fleet.choose(["nobody"], arms) == [Bandit(POLICY).choose(arms)]
     assert "nobody" not in fleet
     assert len(fleet) == 12
 
 
 def test_empty_batches_are_batches():
-    fleet = taught()
+    fleet = trained()
     before = remembered(fleet)
     assert fleet.choose([], np.zeros((0, 4, 3))).shape == (0,)
     fleet.update([], np.zeros((0, 3)), [])
@@ -176,7 +176,7 @@ def test_keys_of_all_kinds_are_different_learners(tmp_path):
 
 @pytest.mark.kernel
 def test_a_view_is_a_bandit_that_writes_through():
-    fleet, lone = taught(), taught()
+    fleet, lone = trained(), trained()
     view = fleet[3]
     assert isinstance(view, Bandit)
     x = np.array([0.3, 0.2, 0.1])
@@ -200,7 +200,7 @@ def test_a_view_is_a_bandit_that_writes_through():
 
 
 def test_a_view_saves_and_copies_as_a_lone_bandit(tmp_path):
-    fleet = taught()
+    fleet = trained()
     fleet[3].save(tmp_path / "three.npz")
     twins = [Bandit.load(tmp_path / "three.npz"), copy.deepcopy(fleet[3])]
     twins.append(pickle.loads(pickle.dumps(fleet[3])))
@@ -211,7 +211,7 @@ def test_a_view_saves_and_copies_as_a_lone_bandit(tmp_path):
 
 
 def test_deleted_learners_are_gone_and_their_place_is_used_again():
-    fleet = taught()
+    fleet = trained()
     size, view = fleet.memory_bytes, fleet[3]
     del fleet[3]
     assert 3 not in fleet
@@ -227,7 +227,7 @@ def test_deleted_learners_are_gone_and_their_place_is_used_again():
 
 
 def test_sizes_are_reported():
-    fleet = taught()
+    fleet = trained()
     assert fleet.bytes_per_learner == Bandit(POLICY).memory_bytes == 8 * (4 + 3 + 9)
     assert 12 * fleet.bytes_per_learner < fleet.memory_bytes < 50 * fleet.bytes_per_learner
     assert "learners=12" in repr(fleet)
@@ -360,15 +360,15 @@ def test_a_saved_fleet_continues_bit_for_bit(tmp_path, options):
 
 
 def test_a_file_of_many_pages(tmp_path, monkeypatch):
-    monkeypatch.setattr("driftbandit.fleet.members.PAGE", 5)
-    fleet = taught(**small(tmp_path))
+    monkeypatch.setattr("driftbandit.fleet.residency.PAGE", 5)
+    fleet = trained(**small(tmp_path))
     fleet.save(tmp_path / "fleet.npz")
     assert remembered(Fleet.load(tmp_path / "fleet.npz")) == remembered(fleet)
 
 
 def test_noise_comes_from_the_fleets_own_seed(tmp_path):
     policy = DOMD(problem=KNOWN, exploration="thompson")
-    fleet, same, other = (taught(policy, seed=seed) for seed in (1, 1, 2))
+    fleet, same, other = (trained(policy, seed=seed) for seed in (1, 1, 2))
     keys, arms = np.repeat(np.arange(12), 20), arms_of(1)[0]
     fleet.save(tmp_path / "fleet.npz")
     first = fleet.choose(keys, arms)
@@ -383,7 +383,7 @@ def test_noise_comes_from_the_fleets_own_seed(tmp_path):
 
 def test_files_of_other_things_are_refused(tmp_path):
     Bandit(POLICY).save(tmp_path / "bandit.npz")
-    taught().save(tmp_path / "fleet.npz")
+    trained().save(tmp_path / "fleet.npz")
     with pytest.raises(ValueError, match="bandit, not a driftbandit fleet"):
         Fleet.load(tmp_path / "bandit.npz")
     with pytest.raises(ValueError, match="fleet, not a driftbandit bandit"):
@@ -395,13 +395,13 @@ def test_files_of_other_things_are_refused(tmp_path):
             Fleet.load(tmp_path / "cut.npz")
     with pytest.raises(FileNotFoundError):
         Fleet.load(tmp_path / "none.npz")
-    taught(**small(tmp_path)).close()
+    trained(**small(tmp_path)).close()
     with pytest.raises(ValueError, match="holds learners already"):
         Fleet.load(tmp_path / "fleet.npz", **small(tmp_path))
 
 
 def test_memories_that_no_fleet_can_have_are_refused(tmp_path):
-    taught().save(tmp_path / "fleet.npz")
+    trained().save(tmp_path / "fleet.npz")
     with np.load(tmp_path / "fleet.npz") as archive:
         columns = dict(archive)
     rows, ends = columns["rows.1"], columns["ends.1"]
@@ -456,7 +456,7 @@ BAD_CHOICES = [
 
 @pytest.mark.parametrize("policy", [POLICY, DLinUCB.from_theory(KNOWN)], ids=["domd", "plain"])
 def test_bad_input_changes_nothing(policy):
-    fleet = taught(policy)
+    fleet = trained(policy)
     before = remembered(fleet)
     for *batch, hint in BAD_UPDATES:
         with pytest.raises(ValueError, match=hint):
@@ -515,18 +515,18 @@ def test_threads_may_share_a_fleet(tmp_path):
         assert sum(fleet[key].rounds for key in fleet) == 3 * 10 * 300
 
 
-def _taught_in_child(queue):
-    queue.put(remembered(taught()))
+def _trained_in_child(queue):
+    queue.put(remembered(trained()))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_fleet_works_after_a_fork(monkeypatch):
     monkeypatch.setattr("driftbandit.core.threads.CORES", 2)
     monkeypatch.setattr("driftbandit.core.threads.LEAST", 1)
-    expected = remembered(taught())  # the threads exist now
+    expected = remembered(trained())  # the threads exist now
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
-    child = context.Process(target=_taught_in_child, args=(queue,))
+    child = context.Process(target=_trained_in_child, args=(queue,))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         child.start()
@@ -635,7 +635,7 @@ def test_members_without_a_store_need_no_clock():
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 def test_slates_and_predictions_are_those_of_lone_bandits(policy):
-    fleet, keys = taught(policy), [3, 99, 7]
+    fleet, keys = trained(policy), [3, 99, 7]
     arms = arms_of(3)
     slates = fleet.choose(keys, arms, k=4)
     assert slates.shape == (3, 4)
@@ -659,7 +659,7 @@ def test_slates_and_predictions_are_those_of_lone_bandits(policy):
 def test_a_fleet_forgets_as_its_learners_do(tmp_path, dtype):
     policy = DOMD(problem=KNOWN, half_life=50)
     for some in (None, [3, 3, 7, 99]):
-        fleet = taught(policy, dtype=dtype)
+        fleet = trained(policy, dtype=dtype)
         before = {key: copy.copy(fleet[key]) for key in fleet}
         fleet.forget(10, some)
         assert len(fleet) == 12
@@ -669,7 +669,7 @@ def test_a_fleet_forgets_as_its_learners_do(tmp_path, dtype):
             assert np.allclose(fleet[key].curvature, lone.curvature, rtol=1e-5)
             assert np.allclose(fleet[key].theta, lone.theta, rtol=1e-5)
     small = {"memory_budget": 3_000, "store": tmp_path / "some.db"}
-    away, here = taught(policy, dtype=dtype, **small), taught(policy, dtype=dtype)
+    away, here = trained(policy, dtype=dtype, **small), trained(policy, dtype=dtype)
     for each in (away, here):
         each.forget(25)
     assert remembered(away) == remembered(here)
@@ -683,7 +683,7 @@ def test_all_bad_rows_are_named_and_the_others_can_be_learnt():
     x, r = rng.uniform(-0.5, 0.5, size=(20, 3)), rng.integers(2, size=20).astype(float)
     x[3], x[8, 1], r[8], r[15] = 9.0, np.nan, 7.0, 0.5
     for names in (np.arange(20), [f"user {k}" for k in range(20)]):
-        fleet = taught()
+        fleet = trained()
         before = remembered(fleet)
         with pytest.raises(ValueError, match=r"3 rows.*3.*norm.*8.*NaN.*15.*reward") as error:
             fleet.update(names, x, r)
@@ -692,7 +692,7 @@ def test_all_bad_rows_are_named_and_the_others_can_be_learnt():
         assert remembered(fleet) == before
         assert fleet.update(names, x, r, bad="skip") == [3, 8, 15]
         good = [k for k in range(20) if k not in (3, 8, 15)]
-        twin = taught()
+        twin = trained()
         twin.update([names[k] for k in good], x[good], r[good])
         assert remembered(fleet) == remembered(twin)
         assert fleet.update(names, x[:1].repeat(20, 0), np.ones(20), bad="skip") == []

@@ -155,7 +155,7 @@ def test_features_take_a_reward():
 # Learning
 
 
-def taught(reward, values):
+def trained(reward, values):
     rng = np.random.default_rng(5)
     bandit = Bandit(
         AutoDOMD(problem=Features(arm={"price": Number(0, 9)}, dim="exact").problem(reward))
@@ -168,10 +168,10 @@ def taught(reward, values):
 def test_a_learner_does_not_know_the_unit():
     """Euros, cents, euros above a fixed cost, or what is missing from 512: the same learner."""
     euros = np.random.default_rng(4).integers(0, 512, size=80).astype(float)
-    expected = taught(Reward(0, 512), euros)._row_now()
+    expected = trained(Reward(0, 512), euros)._row_now()
     for reward, values in (
         (Reward(0, 51_200), 100.0 * euros),
         (Reward(-40, 472), euros - 40.0),
         (Reward(0, 512, goal="min"), 512.0 - euros),
     ):
-        np.testing.assert_allclose(taught(reward, values)._row_now(), expected, rtol=1e-9)
+        np.testing.assert_allclose(trained(reward, values)._row_now(), expected, rtol=1e-9)

@@ -1,4 +1,4 @@
-"""A loop over three topics, whose clock and teaching are the test's own."""
+"""A loop over three topics, whose clock and training are the test's own."""
 
 from driftbandit import DOMD, Category, Loop, Reward
 
@@ -8,5 +8,11 @@ ARMS = {topic: {"topic": topic} for topic in "xyz"}
 
 
 def opened(path, **options):
-    new = {"reward": CLICKS, "policy": DOMD, "clock": "events", "teaching": "caller", "floor": 0.3}
+    new = {
+        "reward": CLICKS,
+        "policy": DOMD,
+        "clock": "events",
+        "training": "inline",
+        "exploration": 0.3,
+    }
     return Loop(path, **(new | options))

@@ -88,11 +88,11 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "a point on the sphere is its own projection": (
         "core/domd.py learn: dot(theta, theta) > q[S] * q[S] -> dot(theta, theta) >= q[S] * q[S]",
-        "core/auto.py teach: dot(theta, theta) > S * S -> dot(theta, theta) >= S * S",
+        "core/auto.py train: dot(theta, theta) > S * S -> dot(theta, theta) >= S * S",
     ),
     "two roads to the same numbers, of which one is faster": (
         "core/domd.py learn: large is not None -> large is None",
-        "core/auto.py teach: large is not None -> large is None",
+        "core/auto.py train: large is not None -> large is None",
         "core/linalg.py factor: large is not None -> large is None",
         "core/linalg.py solve: large is not None -> large is None",
         "core/linalg.py inverse_norm: large is not None -> large is None",
@@ -132,7 +132,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "theory/replay.py _check_regret: 1e-09 -> 2e-09",
         "theory/replay.py _check_regret: 1e-06 -> 2e-06",
         "theory/verdict.py : 1e-08 -> 2e-08",
-        "theory/ours.py least_discount: 1e-06 -> 2e-06",
+        "theory/extensions.py least_discount: 1e-06 -> 2e-06",
         "theory/verdict.py tightest: 1e-09 -> 2e-09",
         "theory/verdict.py holds: self.slack >= -ROUNDING * (1.0 + np.abs(self.right)) -> "
         "self.slack > -ROUNDING * (1.0 + np.abs(self.right))",
@@ -143,16 +143,16 @@ REASONS: dict[str, tuple[str, ...]] = {
         "core/auto.py : 1e+100 -> 2e+100",
         "core/auto.py judge: 1e-300 -> 2e-300",
     ),
-    "every learner has the same ball": ("core/auto.py teach: GRID + 2 * n + k -> GRID + 2 * n",),
+    "every learner has the same ball": ("core/auto.py train: GRID + 2 * n + k -> GRID + 2 * n",),
     "a truth value is 0 or 1; numba wants one type": (
         "core/auto.py weigh: 1.0 * (k == lead) -> k == lead",
     ),
-    "H is square": ("theory/ours.py observed_beta: 1 -> 2",),
+    "H is square": ("theory/extensions.py observed_beta: 1 -> 2",),
     "where to search: beyond 1/T and 1 - 1/T the discount is clipped": (
-        "theory/ours.py least_discount: 1.0 -> 2.0",
-        "theory/ours.py least_discount: math.log1p(-1.0 / T) -> -1.0 / T",
-        "theory/ours.py least_discount: -1.0 -> 1.0",
-        "theory/ours.py least_discount: 1.0 -> 2.0 #2",
+        "theory/extensions.py least_discount: 1.0 -> 2.0",
+        "theory/extensions.py least_discount: math.log1p(-1.0 / T) -> -1.0 / T",
+        "theory/extensions.py least_discount: -1.0 -> 1.0",
+        "theory/extensions.py least_discount: 1.0 -> 2.0 #2",
     ),
 }
 

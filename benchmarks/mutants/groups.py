@@ -12,25 +12,25 @@ class Group(NamedTuple):
     tests: tuple[str, ...]
 
 
-CONSTANTS = ("tests/test_constants.py", "tests/test_theory.py")
-PROOF = ("tests/test_proof.py",)
-KERNELS = "tests/test_kernels.py"
-DOMD = ("tests/test_domd.py",)
-LINALG = ("tests/test_linalg.py",)
+CONSTANTS = ("tests/theory/test_constants.py", "tests/theory/test_theory.py")
+PROOF = ("tests/theory/test_proof.py",)
+KERNELS = "tests/core/test_kernels.py"
+DOMD = ("tests/core/test_domd.py",)
+LINALG = ("tests/core/test_linalg.py",)
 
 GROUPS = {
     "theory": (
         Group(("theory/domd.py", "theory/bounds.py", "theory/piecewise.py"), CONSTANTS),
-        Group(("theory/ours.py", "theory/radius.py"), CONSTANTS),
+        Group(("theory/extensions.py", "theory/radius.py"), CONSTANTS),
         Group(("theory/losses.py", "theory/replay.py", "theory/proof.py"), PROOF),
         Group(("theory/verdict.py",), PROOF),
     ),
-    "rivals": (Group(("theory/rivals.py",), ("tests/test_rival_constants.py",)),),
+    "rivals": (Group(("theory/rivals.py",), ("tests/theory/test_rival_constants.py",)),),
     "kernels": (
         Group(("core/linalg.py",), (*LINALG, KERNELS)),
         Group(("core/projection.py",), (KERNELS,)),
         Group(("core/links.py",), (KERNELS, *DOMD)),
         Group(("core/domd.py",), (KERNELS, *DOMD)),
-        Group(("core/auto.py",), ("tests/test_mixture.py",)),
+        Group(("core/auto.py",), ("tests/core/test_mixture.py",)),
     ),
 }

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from benchmarks.oracles.inputs import BOUNDS, MOMENTS, Rows, logs
-from driftbandit.estimators import values
-from driftbandit.estimators.bets import Arms
+from driftbandit.estimators import ope
+from driftbandit.estimators.increments import Arms
 from driftbandit.estimators.sequences import log_mixture
 
 
@@ -23,8 +23,8 @@ def _values(rows: Rows) -> dict[str, float]:
     n, K = rows.h.shape
     start = np.arange(0, n * K, K)
     arms = Arms(start, start + rows.action, rows.h.ravel())
-    sums = values.sums(arms, rows.pi.ravel(), rows.q.ravel(), rows.reward, rows.clip)
-    found = values.estimates(sums.sum(axis=0), 0.95)
+    sums = ope.sums(arms, rows.pi.ravel(), rows.q.ravel(), rows.reward, rows.clip)
+    found = ope.estimates(sums.sum(axis=0), 0.95)
     return {name: each.value for name, each in found.items()}
 
 

@@ -15,7 +15,7 @@ from driftbandit import files, validate
 from driftbandit.armset import ArmSet
 from driftbandit.core.engine import MANY
 from driftbandit.families import OWN
-from driftbandit.forks import Stream, forkable_lock
+from driftbandit.fork_safety import Stream, forkable_lock
 from driftbandit.policies.base import Floats, Ints, Policy, Scores, memory_bytes
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.prediction import Prediction, predictions

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from driftbandit.service import command
+from driftbandit.service import cli
 from driftbandit.terminal import show_regrets, show_table
 
 app = typer.Typer(
@@ -33,9 +33,9 @@ Import = Annotated[
     typer.Option("--import", help="Module with classes of your own; may be repeated."),
 ]
 
-app.command()(command.serve)
-app.command()(command.backup)
-app.add_typer(command.keys, name="keys")
+app.command()(cli.serve)
+app.command()(cli.backup)
+app.add_typer(cli.keys, name="keys")
 
 
 @app.callback(invoke_without_command=True)
@@ -171,15 +171,16 @@ def suite(
     """Play a frozen suite of worlds and write its card of scores; default: AutoDOMD plays."""
     _lab()
     from driftbandit import plugins
-    from driftbandit.lab import Engine, cards
-    from driftbandit.lab import suite as suites
+    from driftbandit.lab import Engine
+    from driftbandit.lab.report import scorecards
+    from driftbandit.lab.run import suite as suites
 
     plugins.load(modules or [], Path.cwd())
     chosen, folder = suites.read_suite(name), out or Path("results") / "suites"
     engine = Engine(workers=workers, scheduler=scheduler)
     with _cells_bar(name) as (progress, _):
         card = suites.run_suite(chosen, policies or ["AutoDOMD"], folder, engine, progress)
-    header, *rows = cards.score_rows(card)
+    header, *rows = scorecards.score_rows(card)
     show_table(f"{name}: regret over that of playing at random; less is better", header, rows)
     print(f"card: {folder / name}.json")
 
@@ -191,9 +192,9 @@ def compare(
 ) -> None:
     """Regrets of one card against another, seed by seed: by world, and over all."""
     _lab()
-    from driftbandit.lab import cards
+    from driftbandit.lab.report import scorecards
 
-    found = cards.compare(cards.read_card(first), cards.read_card(second))
+    found = scorecards.compare(scorecards.read_card(first), scorecards.read_card(second))
     for one in found if len(found) == 1 else ():
         rows = [(w, f"{a:.0f}", f"{b:.0f}", f"{gap:.1f}") for w, (a, b, gap) in one.worlds.items()]
         show_table("Mean regret", ("world", one.first, one.second, "difference [95 %]"), rows)
@@ -230,7 +231,7 @@ Declared = Annotated[
 def replay(
     path: LogPath,
     policy: Annotated[
-        str | None, typer.Option(help="Policy to teach; a loop's own if none.")
+        str | None, typer.Option(help="Policy to train; a loop's own if none.")
     ] = None,
     rejection: Annotated[
         bool, typer.Option(help="Only learn where it would have done the same.")
@@ -244,7 +245,7 @@ def replay(
     column: Named = None,
     modules: Import = None,
 ) -> None:
-    """Teach a policy all of a log: a warm start for Bandit.load, or an honest learning curve."""
+    """Train a policy all of a log: a warm start for Bandit.load, or an honest learning curve."""
     log = _log(path, name, reward, features, column)
     known = _policies([policy] if policy else [], modules)
     if rejection:
@@ -256,7 +257,7 @@ def replay(
     else:
         cluster = {"scheduler": scheduler, "workers": workers}
         found = log.replay(next(iter(known.values()), None), **cluster)
-        print(f"{found.rows:,} rows taught to {found.bandit.policy.name}; digest {found.digest}")
+        print(f"{found.rows:,} rows trained to {found.bandit.policy.name}; digest {found.digest}")
     print("".join(f"{each}\n" for each in log.counts.sentences()), end="")
     if out:
         found.bandit.save(out)

@@ -24,6 +24,7 @@ class Recipe:
     """
 
     registry: ClassVar[dict[str, type[Recipe]]] = {}
+    former: ClassVar[Mapping[str, str]] = {}  # fields as older versions stored them: today's names
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -78,7 +79,7 @@ class Recipe:
             )
             raise ValueError(f"unknown recipe {data['type']!r}: {hint}")
         try:
-            return kind(**values)
+            return kind(**{kind.former.get(name, name): value for name, value in values.items()})
         except TypeError as error:
             raise ValueError(
                 f"{data['type']} cannot be built from {sorted(values)}: {error}"

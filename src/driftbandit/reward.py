@@ -27,7 +27,7 @@ class Reward(Recipe):
     |---|---|
     | `goal` | "max", or "min" for what should be small, such as latency |
     | `wait` | how long a reward may take, such as "30min"; 0 takes it when it comes |
-    | `missing` | the reward where none came in that time; None: such a decision teaches nothing |
+    | `missing` | the reward where none came in that time; None: such a decision trains nothing |
     | `invalid` | "clip" moves what is out of range to its end, "error" refuses it |
     | `counts` | whether they are whole successes out of `high - low` equal tries |
 

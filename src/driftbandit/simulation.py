@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from driftbandit import files, measures, validate
 from driftbandit.environments import Environment, Simulated
 from driftbandit.environments.delay import Mail
-from driftbandit.environments.tapes import POLICY, tape
+from driftbandit.environments.random_streams import POLICY, tape
 from driftbandit.policies import Policy
 from driftbandit.progress import rounds_bar
 from driftbandit.recipe import Recipe

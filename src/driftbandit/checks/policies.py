@@ -105,14 +105,14 @@ def check_saved_bandit_continues_bit_for_bit(policy: Policy) -> None:
     stream = _Stream(policy, n=1)
     bandit = Bandit(policy, seed=3)
     half = ROUNDS // 2
-    _teach(bandit, stream, range(half))
+    _train(bandit, stream, range(half))
     with TemporaryDirectory() as folder:
         path = Path(folder) / "saved bandit.npz"
         bandit.save(path)
         loaded, pickled = Bandit.load(path), pickle.loads(pickle.dumps(bandit))
-    expected = _teach(bandit, stream, range(half, ROUNDS))
+    expected = _train(bandit, stream, range(half, ROUNDS))
     for copy in (loaded, pickled):
-        assert _teach(copy, stream, range(half, ROUNDS)) == expected, (
+        assert _train(copy, stream, range(half, ROUNDS)) == expected, (
             "a resumed bandit chose otherwise"
         )
         same(copy._memory, bandit._memory, "a resumed bandit remembers otherwise")
@@ -145,7 +145,7 @@ class _Stream:
         return memory
 
 
-def _teach(bandit: Bandit, stream: _Stream, rounds: range) -> list[int]:
+def _train(bandit: Bandit, stream: _Stream, rounds: range) -> list[int]:
     choices = []
     for t in rounds:
         arm = bandit.choose(stream.arms[t, 0])

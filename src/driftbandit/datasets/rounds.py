@@ -50,7 +50,7 @@ def contexts(raw: Floats, start: int) -> Floats:
     """Features (R, N, p) of round `start` on as contexts (T, N, p + 1) of norm at most 1.
 
     z-scores by the 500 rows before, clipped; an intercept; divided by the 95 % quantile of the
-    norms of those rows; what is still longer than 1 is shortened. The future teaches nothing.
+    norms of those rows; what is still longer than 1 is shortened. The future trains nothing.
     """
     before = raw[:start].reshape(-1, raw.shape[2])[-HISTORY:]
     scale = before.std(axis=0)

@@ -103,7 +103,7 @@ def load(
     | `flights` | a day and a city in 2013 | ten flights from New York: which is on time? | 17 |
 
     `start` is the first round, counted from the beginning of the file; the 500 rows before it
-    teach the scale of the features. `path` is a local copy, or a folder that holds one; without
+    train the scale of the features. `path` is a local copy, or a folder that holds one; without
     it the folder in DRIFTBANDIT_DATA, the installed package, or a cached download.
     """
     first = _kind(name).start if start is None else start

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit import validate
-from driftbandit.environments.tapes import ARMS, LENGTHS, tape
+from driftbandit.environments.random_streams import ARMS, LENGTHS, tape
 from driftbandit.recipe import Recipe
 from driftbandit.validate import LARGEST, show
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from driftbandit import validate
-from driftbandit.environments.tapes import DELAYS, tape
+from driftbandit.environments.random_streams import DELAYS, tape
 from driftbandit.recipe import Recipe
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ import numpy as np
 from driftbandit import validate
 from driftbandit.environments.arms import Arms, FreshArms, GivenArms
 from driftbandit.environments.environment import Block, Environment, Floats, Ints
-from driftbandit.environments.tapes import PATH, REWARDS, tape
+from driftbandit.environments.random_streams import PATH, REWARDS, tape
 from driftbandit.families import Bernoulli, Family, finite
 from driftbandit.problem import Problem
 

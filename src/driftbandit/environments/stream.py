@@ -10,7 +10,7 @@ import numpy as np
 
 from driftbandit import datasets, validate
 from driftbandit.environments.environment import Block, Environment, Floats, Ints
-from driftbandit.environments.tapes import ROUNDS, tape
+from driftbandit.environments.random_streams import ROUNDS, tape
 from driftbandit.families import Bernoulli
 from driftbandit.problem import Problem
 

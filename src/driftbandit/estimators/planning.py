@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.estimators.bets import DEPTHS, Floats, scales
+from driftbandit.estimators.increments import DEPTHS, Floats, scales
 from driftbandit.estimators.sequences import lower
 
 MOST = 1e12  # rows: never

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit.estimators.bets import DEPTHS, Floats, scales
+from driftbandit.estimators.increments import DEPTHS, Floats, scales
 
 RHO = 10.0  # the mixture is tightest at V of about ten times that
 STEPS = 60  # bisections: to the last digit

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.estimators.bets import Arms
-from driftbandit.evidence.log import Lessons
-from driftbandit.evidence.pupil import Pupil
-from driftbandit.evidence.rows import Chunk, Floats
+from driftbandit.estimators.increments import Arms
+from driftbandit.evidence.log import Examples
+from driftbandit.evidence.reading.chunk import Chunk, Floats
+from driftbandit.evidence.trained_policy import Pupil
 from driftbandit.policies.base import Policy
-from driftbandit.policies.simple import Uniform
+from driftbandit.policies.baselines import Uniform
 from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
 
@@ -50,7 +50,7 @@ class Player(Protocol):
 
     absent: int  # rows in which it could not play what it is
 
-    def play(self, lessons: Lessons, arms: Arms) -> Floats:
+    def play(self, examples: Examples, arms: Arms) -> Floats:
         """Probabilities (m,) of all arms, each row's before the row's reward is known."""
 
 
@@ -60,8 +60,8 @@ class Fixed:
     def __init__(self, recipe: Any) -> None:
         self.recipe, self.absent = recipe, 0
 
-    def play(self, lessons: Lessons, arms: Arms) -> Floats:
-        chunk = lessons.chunk
+    def play(self, examples: Examples, arms: Arms) -> Floats:
+        chunk = examples.chunk
         if isinstance(self.recipe, Logged):
             return self._logged(chunk, arms)
         equal = np.repeat(1.0 / chunk.sizes, chunk.sizes)

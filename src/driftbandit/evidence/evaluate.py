@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.estimators.bets import Arms
-from driftbandit.estimators.ratios import Ratios
-from driftbandit.estimators.streams import Difference, Value
+from driftbandit.estimators.accumulators import Difference, Value
+from driftbandit.estimators.increments import Arms
+from driftbandit.estimators.propensity_check import Ratios
 from driftbandit.evidence.candidates import Fixed, players
 from driftbandit.evidence.evaluation import Evaluation, Found
-from driftbandit.evidence.log import Lessons, Log
+from driftbandit.evidence.log import Examples, Log
 from driftbandit.evidence.models import Model, model_of
-from driftbandit.evidence.pupil import Pupil
-from driftbandit.evidence.rows import Floats
-from driftbandit.evidence.windows import Windows
-from driftbandit.loop.rules import Rule
+from driftbandit.evidence.reading.chunk import Floats
+from driftbandit.evidence.report.windows import Windows
+from driftbandit.evidence.trained_policy import Pupil
+from driftbandit.loop.exploration import Rule
 from driftbandit.progress import rounds_bar
 from driftbandit.reward import Reward
 
@@ -66,9 +66,9 @@ def evaluate(
     work = _Pass(log.reward, playing, _pairs(list(playing), over), clip, window)
     work.model = model_of(model, playing, log.problem, options)
     with rounds_bar("evaluate", None, progress) as advance:
-        for lessons in log.lessons():
-            work.take(lessons, log)
-            advance(len(lessons.chunk))
+        for examples in log.examples():
+            work.take(examples, log)
+            advance(len(examples.chunk))
     if not work.rows:
         raise ValueError("no row of the log can be used: look at log.counts")
     return Evaluation(log, level, clip, work.found(log))
@@ -93,7 +93,7 @@ class _Pass:
         clip: float,
         window: Any,
     ) -> None:
-        self.unit = reward.range if reward.counts else 1.0  # of what learners are taught
+        self.unit = reward.range if reward.counts else 1.0  # of what learners are trained
         self.playing, self.model = playing, Model()
         self.values = {name: Value(clip) for name in playing}
         self.differences = {pair: Difference() for pair in pairs}
@@ -101,11 +101,11 @@ class _Pass:
         self.rows, self.complete, self.end = 0, True, -np.inf
         self.sizes: list[int] = []
 
-    def take(self, lessons: Lessons, log: Log) -> None:
-        chunk = lessons.chunk
-        arms, R = chunk.arms(log.least), lessons.r / self.unit
-        pi = {name: player.play(lessons, arms) for name, player in self.playing.items()}
-        q = self.model.predict(lessons, arms, R)
+    def take(self, examples: Examples, log: Log) -> None:
+        chunk = examples.chunk
+        arms, R = chunk.arms(log.least), examples.r / self.unit
+        pi = {name: player.play(examples, arms) for name, player in self.playing.items()}
+        q = self.model.predict(examples, arms, R)
         columns = self._columns(arms, pi, q, R)
         self.windows.add(chunk, np.hstack(columns))
         self.sizes = [part.shape[1] for part in columns]

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from driftbandit.estimators import values
+from driftbandit.estimators import ope
+from driftbandit.estimators.accumulators import Band, Difference, Value
+from driftbandit.estimators.ope import Estimate
 from driftbandit.estimators.planning import rows_until
-from driftbandit.estimators.ratios import Check
-from driftbandit.estimators.streams import Band, Difference, Value
-from driftbandit.estimators.values import Estimate
-from driftbandit.evidence import verdicts
-from driftbandit.evidence.rows import Floats
-from driftbandit.evidence.windows import Windows
+from driftbandit.estimators.propensity_check import Check
+from driftbandit.evidence.reading.chunk import Floats
+from driftbandit.evidence.report import sentences
+from driftbandit.evidence.report.windows import Windows
 from driftbandit.units import Interval, Unit
 
 if TYPE_CHECKING:
@@ -95,14 +95,14 @@ class Evaluation:
         }
 
     def _worth(self, name: str, total: Floats) -> Worth:
-        own = total[: len(values.SUMS)]
-        sums = dict(zip(values.SUMS, own.tolist()))
+        own = total[: len(ope.SUMS)]
+        sums = dict(zip(ope.SUMS, own.tolist()))
         band = Value.band(total, 1.0 - self.level)
-        found = values.estimates(own, self.level).items()
+        found = ope.estimates(own, self.level).items()
         return Worth(
             estimates={kind: self.unit.estimate(each) for kind, each in found},
             sequence=self.unit.interval(float(band.low), float(band.high)),
-            effective=values.effective(own),
+            effective=ope.effective(own),
             mean_weight=sums["w"] / sums["n"],
             largest_weight=self.found.largest[name],
             support=sums["support"] / sums["n"],
@@ -144,7 +144,7 @@ class Evaluation:
         """The doubly robust value in each window and its sequence, or of all rows up to its end."""
         sums = self.found.values[name]
         sums = np.cumsum(sums, axis=0) if running else sums
-        middle = sums[:, values.SUMS.index("dr")] / sums[:, 0]
+        middle = sums[:, ope.SUMS.index("dr")] / sums[:, 0]
         return self._outside(middle, Value.band(sums, 1.0 - self.level), gap=False)
 
     def gap_curve(self, first: str, second: str, *, running: bool = False) -> tuple[Floats, Band]:
@@ -162,12 +162,12 @@ class Evaluation:
     @cached_property
     def notes(self) -> list[str]:
         """What to know, and what to doubt."""
-        return verdicts.notes(self)
+        return sentences.notes(self)
 
     @cached_property
     def verdicts(self) -> list[str]:
         """A sentence for each difference, or for each value if there is one candidate."""
-        return verdicts.sentences(self)
+        return sentences.sentences(self)
 
     @property
     def verdict(self) -> str:
@@ -175,18 +175,18 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers as JSON-ready types; None stands for what there is not."""
-        from driftbandit.evidence.report import to_dict
+        from driftbandit.evidence.report.tables import to_dict
 
         return to_dict(self)
 
     def markdown(self) -> str:
-        from driftbandit.evidence.report import markdown
+        from driftbandit.evidence.report.tables import markdown
 
         return markdown(self)
 
     def html(self) -> str:
         """One page that opens without a network."""
-        from driftbandit.evidence.page import page
+        from driftbandit.evidence.report.page import page
 
         return page(self)
 

@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.evidence import files, ledgers
-from driftbandit.evidence.clean import Cleaner
-from driftbandit.evidence.counts import Counts
-from driftbandit.evidence.encode import check_columns, encoded, proposed
-from driftbandit.evidence.menus import Menus
-from driftbandit.evidence.rows import Chunk, Floats
-from driftbandit.evidence.sources import Columns, Source
+from driftbandit.evidence.reading import files, ledger
+from driftbandit.evidence.reading.chunk import Chunk, Floats
+from driftbandit.evidence.reading.clean import Cleaner
+from driftbandit.evidence.reading.columns import Columns, Source
+from driftbandit.evidence.reading.encode import check_columns, encoded, proposed
+from driftbandit.evidence.reading.menus import Menus
+from driftbandit.evidence.reading.row_counts import Counts
 from driftbandit.features import Features
 from driftbandit.problem import Problem
 from driftbandit.reward import Reward
 
 
-class Lessons(NamedTuple):
+class Examples(NamedTuple):
     """Clean rows, their contexts (m, d), and their rewards (n,) as learners take them."""
 
     chunk: Chunk
@@ -82,11 +82,11 @@ class Log:
         | `limit` | share of bad rows beyond which a log is refused |
         | `least` | smallest probability that any arm had, where only that of the played one is logged |
         """  # noqa: E501
-        ledger = ledgers.is_ledger(source)
-        if ledger and columns:
+        is_ledger = ledger.is_ledger(source)
+        if is_ledger and columns:
             raise ValueError("a ledger's columns are known: leave columns out")
         limit = validate.nonnegative("limit", limit, "share of bad rows")
-        opened = ledgers.LedgerSource(source, name) if ledger else files.opened(source, columns)
+        opened = ledger.LedgerSource(source, name) if is_ledger else files.opened(source, columns)
         return cls(
             opened,
             features=features or opened.about.get("features"),
@@ -107,7 +107,7 @@ class Log:
                 yield chunk
         counts.check()
 
-    def lessons(self) -> Iterator[Lessons]:
+    def examples(self) -> Iterator[Examples]:
         """Clean rows that the features and the reward can take."""
         if not self._own:
             check_columns(self.features, self.sample)
@@ -120,11 +120,11 @@ class Log:
                 if good:
                     yield self._encoded(chunk.take(good))
 
-    def _encoded(self, chunk: Chunk) -> Lessons:
+    def _encoded(self, chunk: Chunk) -> Examples:
         pairs = [self.reward.inside(value) for value in chunk.reward.tolist()]
         X = encoded(self.features, chunk)
         self.counts.clipped += sum(clipped for _, clipped in pairs)
-        return Lessons(chunk, X, np.array([r for r, _ in pairs]))
+        return Examples(chunk, X, np.array([r for r, _ in pairs]))
 
     def _fits(self, row: Chunk) -> bool:
         """Whether one row can be taken; counted as bad if not."""
@@ -183,7 +183,7 @@ class Log:
         scheduler: str | None = None,
         workers: int | None = None,
     ) -> Any:
-        """A learner that is taught all of the log, in its order: see `evidence.replay`. A keyed
+        """A learner that is trained all of the log, in its order: see `evidence.replay`. A keyed
         loop's ledger may be replayed by a Dask cluster: the address of its `scheduler`, or "local"
         for one here with so many `workers`."""
         from driftbandit.evidence import replay
@@ -199,6 +199,6 @@ class Log:
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write all clean rows to Parquet, or to dsjson (.dsjson, .json, .jsonl), whole or not at
         all."""
-        from driftbandit.evidence import write
+        from driftbandit.evidence.reading import write
 
         return write.written(self, path)

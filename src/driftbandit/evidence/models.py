@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.estimators.bets import Arms
+from driftbandit.estimators.increments import Arms
 from driftbandit.evidence.candidates import Fixed
-from driftbandit.evidence.log import Lessons
-from driftbandit.evidence.pupil import Pupil
-from driftbandit.evidence.rows import Floats
+from driftbandit.evidence.log import Examples
+from driftbandit.evidence.reading.chunk import Floats
+from driftbandit.evidence.trained_policy import Pupil
 from driftbandit.problem import Problem
 
 MEAN = "mean"
@@ -26,11 +26,11 @@ class Model:
     def __init__(self) -> None:
         self._n, self._total = 1.0, 0.5
 
-    def predict(self, lessons: Lessons, arms: Arms, R: Floats) -> Floats:
+    def predict(self, examples: Examples, arms: Arms, R: Floats) -> Floats:
         """Rewards (m,) from 0 to 1 that were to be expected of all arms."""
         before = (self._total + np.cumsum(R) - R) / (self._n + np.arange(len(R)))
         self._n, self._total = self._n + len(R), self._total + float(R.sum())
-        return np.repeat(before, lessons.chunk.sizes)
+        return np.repeat(before, examples.chunk.sizes)
 
 
 class Learnt(Model):
@@ -39,9 +39,9 @@ class Learnt(Model):
     def __init__(self, pupil: Pupil, name: str, plays: bool) -> None:
         self.pupil, self.name, self.plays = pupil, name, plays
 
-    def predict(self, lessons: Lessons, arms: Arms, R: Floats) -> Floats:
+    def predict(self, examples: Examples, arms: Arms, R: Floats) -> Floats:
         if not self.plays:  # a candidate has been asked already
-            self.pupil.play(lessons, arms)
+            self.pupil.play(examples, arms)
         family = self.pupil.policy.problem.family
         means = (family.mu(self.pupil.z) - family.low) / family.range
         return np.clip(means, 0.0, 1.0)

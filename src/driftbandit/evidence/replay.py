@@ -10,16 +10,16 @@ import numpy as np
 
 from driftbandit import validate
 from driftbandit.bandit import Bandit
-from driftbandit.evidence.ledgers import LedgerSource
-from driftbandit.evidence.pupil import Pupil
-from driftbandit.evidence.rows import Floats
-from driftbandit.loop.keyed import Keyed
-from driftbandit.loop.rules import Rule, uniform
+from driftbandit.evidence.reading.chunk import Floats
+from driftbandit.evidence.reading.ledger import LedgerSource
+from driftbandit.evidence.trained_policy import Pupil
+from driftbandit.loop.exploration import Rule, draw
+from driftbandit.loop.learning.keyed import Keyed
 from driftbandit.policies.auto import AutoDOMD
 from driftbandit.policies.rows import RowPolicy
 
 if TYPE_CHECKING:
-    from driftbandit.evidence.log import Lessons, Log
+    from driftbandit.evidence.log import Examples, Log
 
 
 class Replay(NamedTuple):
@@ -52,7 +52,7 @@ class Rejection(NamedTuple):
 def replayed(
     log: Log, policy: Any, half_life: Any, scheduler: str | None, workers: int | None
 ) -> Replay:
-    """Teach all of a log. A ledger is replayed as its loop taught it: without a `policy` the
+    """Train all of a log. A ledger is replayed as its loop trained it: without a `policy` the
     learner is the loop's own, bit for bit."""
     if workers is not None and scheduler is None:
         raise ValueError("workers are those of a cluster: pass scheduler='local', too")
@@ -67,8 +67,8 @@ def replayed(
             "only the ledger of a loop with key= can be spread over workers: leave scheduler out"
         )
     pupil = Pupil(AutoDOMD if policy is None else policy, log.problem, half_life=half_life)
-    for lessons in log.lessons():
-        pupil.teach(lessons)
+    for examples in log.examples():
+        pupil.train(examples)
     return Replay(pupil.bandit, pupil.rows, pupil.digest)
 
 
@@ -78,9 +78,9 @@ def _is_row(policy: Any) -> bool:
     )
 
 
-def rejection(log: Log, policy: Any, rule: Rule | None, seed: int) -> Rejection:
+def rejection(log: Log, policy: Any, exploration: Rule | None, seed: int) -> Rejection:
     """Rejection replay: a row is accepted with probability pi(A)/h(A) over the largest that ratio
-    can be, and only then teaches (after Li, Chu, Langford and Wang 2011, for any logged h)."""
+    can be, and only then trains (after Li, Chu, Langford and Wang 2011, for any logged h)."""
     if policy is None:
         raise ValueError(
             "rejection replay asks a policy what it would have done: name one, such as "
@@ -88,10 +88,10 @@ def rejection(log: Log, policy: Any, rule: Rule | None, seed: int) -> Rejection:
         )
     least = log.least or _least(log)
     seed = validate.count("seed", seed, "of what is accepted", least=0)
-    pupil, kept = Pupil(policy, log.problem, rule=rule, seed=seed), _Kept(least, seed)
-    for lessons in log.lessons():
-        for k in range(len(lessons.chunk)):
-            kept.consider(pupil, lessons, k)
+    pupil, kept = Pupil(policy, log.problem, rule=exploration, seed=seed), _Kept(least, seed)
+    for examples in log.examples():
+        for k in range(len(examples.chunk)):
+            kept.consider(pupil, examples, k)
     return Rejection(pupil.bandit, kept.rows, np.array(kept.reward), np.array(kept.at))
 
 
@@ -108,13 +108,13 @@ class _Kept:
         self.reward: list[float] = []
         self.at: list[float] = []
 
-    def consider(self, pupil: Pupil, lessons: Lessons, k: int) -> None:
-        chunk, first = lessons.chunk, int(lessons.chunk.start[k])
-        menu = lessons.X[first : first + int(chunk.sizes[k])]
+    def consider(self, pupil: Pupil, examples: Examples, k: int) -> None:
+        chunk, first = examples.chunk, int(examples.chunk.start[k])
+        menu = examples.X[first : first + int(chunk.sizes[k])]
         own = pupil.rule.probabilities(pupil.bandit, menu, pupil._words(chunk, k))
         chance = own[chunk.action[k]] * self.least / chunk.p[k]
         self.rows += 1
-        if uniform(self.seed, int(chunk.number[k]), "accept") < chance:
-            pupil.bandit.update(menu[chunk.action[k]], float(lessons.r[k]))
+        if draw(self.seed, int(chunk.number[k]), "accept") < chance:
+            pupil.bandit.update(menu[chunk.action[k]], float(examples.r[k]))
             self.reward.append(float(chunk.reward[k]))
             self.at.append(float(chunk.at[k]))

@@ -2,9 +2,9 @@
 
 | task | | when |
 |---|---|---|
-| `encoded` | lessons of a shard as rows of numbers | at any time |
+| `encoded` | examples of a shard as rows of numbers | at any time |
 | `populated` | the population goes on; what its new keys begin with | after the stretch before |
-| `taught` | the learners of a shard go on | after the stretch before, and the population |
+| `trained` | the learners of a shard go on | after the stretch before, and the population |
 
 Each ends with a checkpoint, from which the next goes on, wherever that is.
 """
@@ -17,29 +17,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandit.evidence.ledgers import Where
-from driftbandit.evidence.rows import Floats
-from driftbandit.loop.book import Lesson
-from driftbandit.loop.events import Event
-from driftbandit.loop.keyed import Keyed, Own, born
-from driftbandit.loop.learner import Learner
-from driftbandit.loop.panel import Panel
-from driftbandit.loop.replay import Past
-from driftbandit.loop.teacher import CHUNK, Teacher
+from driftbandit.evidence.reading.chunk import Floats
+from driftbandit.evidence.reading.ledger import Where
+from driftbandit.loop.candidates.candidate_set import Panel
+from driftbandit.loop.learning.keyed import Keyed, Own, born
+from driftbandit.loop.learning.learner import Learner
+from driftbandit.loop.state.reward_windows import Example
+from driftbandit.loop.storage.events import Event
+from driftbandit.loop.training.replay import Past
+from driftbandit.loop.training.trainer import CHUNK, Trainer
 
 Checkpoint = tuple[dict[str, Any], bytes]  # what `Learner.state` gives and `load` takes
-Births = dict[str, tuple[Floats, float]]  # by key: the row it begins with, and when it was taught
+Births = dict[str, tuple[Floats, float]]  # by key: the row it begins with, and when it was trained
 
 
 class Part(NamedTuple):
-    """Lessons of one shard in a stretch, and their rows (n, d): NaN where no arm was chosen."""
+    """Examples of one shard in a stretch, and their rows (n, d): NaN where no arm was chosen."""
 
-    lessons: list[Lesson]
+    examples: list[Example]
     X: Floats
 
-    def pairs(self) -> Iterator[tuple[Lesson, Floats | None]]:
-        for lesson, x in zip(self.lessons, self.X):
-            yield lesson, None if np.isnan(x[0]) else x
+    def pairs(self) -> Iterator[tuple[Example, Floats | None]]:
+        for example, x in zip(self.examples, self.X):
+            yield example, None if np.isnan(x[0]) else x
 
 
 class Population(NamedTuple):
@@ -51,11 +51,11 @@ class Population(NamedTuple):
 
 
 class Notes(Learner):
-    """Takes down what it is taught."""
+    """Takes down what it is trained."""
 
     taken: list[Floats]
 
-    def teach(self, lesson: Lesson, x: Floats | None) -> None:
+    def train(self, example: Example, x: Floats | None) -> None:
         features = self.version.features
         if x is None:
             x = np.full(features.size, np.nan)
@@ -63,12 +63,12 @@ class Notes(Learner):
 
 
 class Parents(Keyed):
-    """The population alone, and what keys begin with that wait for their first lesson."""
+    """The population alone, and what keys begin with that wait for their first example."""
 
     waiting: set[str]
     births: Births
 
-    def _teach_own(self, key: str, lesson: Lesson, x: Floats) -> None:
+    def _train_own(self, key: str, example: Example, x: Floats) -> None:
         if key in self.waiting:
             self.waiting.remove(key)
             self.births[key] = born(self.policy, self.row), self.last
@@ -79,9 +79,9 @@ class Children(Keyed):
 
     births: Births
 
-    def teach(self, lesson: Lesson, x: Floats | None) -> None:
-        if x is not None and lesson.key is not None:
-            self._teach_own(lesson.key, lesson, x)
+    def train(self, example: Example, x: Floats | None) -> None:
+        if x is not None and example.key is not None:
+            self._train_own(example.key, example, x)
 
     def _begun(self, key: str) -> Own:
         row, last = self.births[key]
@@ -92,16 +92,16 @@ def shard_of(key: str | None, shards: int) -> int:
     return zlib.crc32(str(key).encode()) % shards
 
 
-def encoded(where: Where, lessons: list[Lesson], version: str) -> Part:
-    """The rows of lessons, as long as this version of the features has them."""
+def encoded(where: Where, examples: list[Example], version: str) -> Part:
+    """The rows of examples, as long as this version of the features has them."""
     with where.opened() as (ledger, known):
         notes = Notes(known.declaration, known.versions[version])
         notes.taken = []
         nobody = Panel(known._replace(settings={}))  # rows are only encoded: none is compared
-        teacher = Teacher(notes, nobody, ledger, dict(known.versions))
-        for k in range(0, len(lessons), CHUNK):
-            teacher.teach(lessons[k : k + CHUNK])
-    return Part(lessons, np.array(notes.taken))
+        trainer = Trainer(notes, nobody, ledger, dict(known.versions))
+        for k in range(0, len(examples), CHUNK):
+            trainer.train(examples[k : k + CHUNK])
+    return Part(examples, np.array(notes.taken))
 
 
 def populated(
@@ -112,13 +112,13 @@ def populated(
     new: frozenset[str],
     growth: Event | None,
 ) -> Population:
-    """Teach the population a stretch: `order` says which part each lesson is in."""
+    """Train the population a stretch: `order` says which part each example is in."""
     with where.opened() as (_, known):
         parents = _loaded(Parents, known, before.checkpoint)
     parents.waiting, parents.births = set(before.waiting | new), {}
     each = [part.pairs() for part in parts]
     for shard in order:
-        parents.teach(*next(each[shard]))
+        parents.train(*next(each[shard]))
     if growth is not None:
         parents.grow(growth)
     births: list[Births] = [{} for _ in parts]
@@ -132,15 +132,15 @@ def births_of(population: Population, shard: int) -> Births:
     return population.births[shard]
 
 
-def taught(
+def trained(
     where: Where, before: Checkpoint, part: Part, births: Births, growth: Event | None
 ) -> Checkpoint:
-    """Teach the learners of a shard a stretch."""
+    """Train the learners of a shard a stretch."""
     with where.opened() as (_, known):
         children = _loaded(Children, known, before)
     children.births = births
-    for lesson, x in part.pairs():
-        children.teach(lesson, x)
+    for example, x in part.pairs():
+        children.train(example, x)
     if growth is not None:
         children.grow(growth)
     return children.state()

@@ -1,9 +1,9 @@
 """Past one machine: the ledger of a keyed loop, replayed by a Dask cluster.
 
-All lessons teach the population, one after the other. The learner of a key begins with the
-population of its first lesson, and from there on needs only lessons of its own. So the ledger is
-cut into stretches and the keys into shards; `shards` has the tasks. Every learner is taught the
-same lessons in the same order as by one process: all shards together are equal to it, bit for bit.
+All examples train the population, one after the other. The learner of a key begins with the
+population of its first example, and from there on needs only examples of its own. So the ledger is
+cut into stretches and the keys into shards; `shards` has the tasks. Every learner is trained the
+same examples in the same order as by one process: all shards together are equal to it, bit for bit.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ import numpy as np
 
 from driftbandit import validate
 from driftbandit.evidence import shards
-from driftbandit.evidence.ledgers import Where
-from driftbandit.evidence.rows import Floats
+from driftbandit.evidence.reading.chunk import Floats
+from driftbandit.evidence.reading.ledger import Where
 from driftbandit.evidence.shards import Checkpoint, Population, shard_of
-from driftbandit.loop.book import Lesson
-from driftbandit.loop.events import Event
-from driftbandit.loop.keyed import Keyed
-from driftbandit.loop.learner import digest, fingerprint
-from driftbandit.loop.replay import Past, origin, unfold
-from driftbandit.loop.tickets import Change
+from driftbandit.loop.learning.keyed import Keyed
+from driftbandit.loop.learning.learner import digest, fingerprint
+from driftbandit.loop.state.reward_windows import Example
+from driftbandit.loop.storage.events import Event
+from driftbandit.loop.training.replay import Past, origin, unfold
+from driftbandit.loop.writing.pending import Change
 from driftbandit.recipe import Recipe
 
 log = logging.getLogger("driftbandit.evidence")
 
-STRETCH = 20_000  # lessons
+STRETCH = 20_000  # examples
 AHEAD = 3  # stretches that are under way at once
 
 
 def spread(where: Where, scheduler: str, workers: int | None) -> Keyed:
-    """The learner of a keyed loop, taught by the workers of a cluster ("local": one here)."""
+    """The learner of a keyed loop, trained by the workers of a cluster ("local": one here)."""
     count = None if workers is None else validate.count("workers", workers, "processes")
     with where.opened() as (ledger, known):
         if known.declaration.key is None:
             raise ValueError(
-                "one learner learns one lesson after the other: only a loop with key= can be "
+                "one learner learns one example after the other: only a loop with key= can be "
                 "spread over workers; leave scheduler out"
             )
-        known.declaration.taught.warm()  # workers would race to compile
+        known.declaration.trained.warm()  # workers would race to compile
         state, changes = unfold(ledger, known, origin(ledger))
         assert isinstance(state.learner, Keyed)
         with _client(scheduler, count, known) as (client, luggage):
             work = _Work(client, where._replace(luggage=luggage), state.learner, count)
-            for lessons, growth in _stretches(changes):
-                work.submit(lessons, growth)
+            for examples, growth in _stretches(changes):
+                work.submit(examples, growth)
             return work.whole(known)
 
 
@@ -64,28 +64,28 @@ def _client(scheduler: str, workers: int | None, known: Past) -> Iterator[tuple[
         from distributed import default_client
     except ImportError:
         raise ImportError("a cluster needs Dask: pip install 'driftbandit[dask]'") from None
-    from driftbandit.lab.luggage import Luggage
-    from driftbandit.lab.workers import pool_of
+    from driftbandit.lab.run.plugin_files import Luggage
+    from driftbandit.lab.run.workers import pool_of
 
     luggage = Luggage.of_recipes([json.dumps(known.declaration.to_dict())])
     with pool_of(workers or os.cpu_count() or 1, scheduler, luggage):
         yield default_client(), luggage
 
 
-def _stretches(changes: Iterable[Change]) -> Iterator[tuple[list[Lesson], Event | None]]:
-    """Lessons, and the growth of features that ends a stretch."""
-    lessons: list[Lesson] = []
+def _stretches(changes: Iterable[Change]) -> Iterator[tuple[list[Example], Event | None]]:
+    """Examples, and the growth of features that ends a stretch."""
+    examples: list[Example] = []
     for change in changes:
         growth = change if isinstance(change, Event) else None
         if growth is not None and growth.kind != "grow":
             raise ValueError(f"a cluster cannot replay {growth.kind!r}: leave scheduler out")
-        if isinstance(change, Lesson):
-            lessons.append(change)
-        if growth is not None or len(lessons) == STRETCH:
-            yield lessons, growth
-            lessons = []
-    if lessons:
-        yield lessons, None
+        if isinstance(change, Example):
+            examples.append(change)
+        if growth is not None or len(examples) == STRETCH:
+            yield examples, growth
+            examples = []
+    if examples:
+        yield examples, None
 
 
 class _Work:
@@ -104,27 +104,27 @@ class _Work:
         ]
         self._waves: deque[list[Any]] = deque()
 
-    def submit(self, lessons: list[Lesson], growth: Event | None) -> None:
+    def submit(self, examples: list[Example], growth: Event | None) -> None:
         """One stretch."""
         run = partial(self.client.submit, pure=False)
-        order = [shard_of(each.key, self.count) for each in lessons]
-        parts = [run(shards.encoded, self.where, m, self.version) for m in self._dealt(lessons)]
-        new = frozenset(each.key for each in lessons if each.key is not None) - self.seen
+        order = [shard_of(each.key, self.count) for each in examples]
+        parts = [run(shards.encoded, self.where, m, self.version) for m in self._dealt(examples)]
+        new = frozenset(each.key for each in examples if each.key is not None) - self.seen
         self.seen |= new
         args = self.where, self.population, parts, np.array(order, dtype=np.uint16), new, growth
         self.population = run(shards.populated, *args)
         births = [run(shards.births_of, self.population, k) for k in range(self.count)]
         each = zip(self.own, parts, births)
-        self.own = [run(shards.taught, self.where, *those, growth) for those in each]
+        self.own = [run(shards.trained, self.where, *those, growth) for those in each]
         if growth is not None:
             self.version = Recipe.from_dict(growth.read()["features"]).version
         self._keep_pace()
 
-    def _dealt(self, lessons: list[Lesson]) -> list[list[Lesson]]:
-        """The lessons of each shard."""
-        out: list[list[Lesson]] = [[] for _ in self.own]
-        for lesson in lessons:
-            out[shard_of(lesson.key, self.count)].append(lesson)
+    def _dealt(self, examples: list[Example]) -> list[list[Example]]:
+        """The examples of each shard."""
+        out: list[list[Example]] = [[] for _ in self.own]
+        for example in examples:
+            out[shard_of(example.key, self.count)].append(example)
         return out
 
     def _keep_pace(self) -> None:
@@ -144,7 +144,7 @@ class _Work:
         population, *own = self.client.gather([self.population, *self.own])
         about, state = _joined(population.checkpoint, own)
         if about["fingerprint"] != fingerprint():
-            log.info("the learner was taught elsewhere (%s)", about["fingerprint"])
+            log.info("the learner was trained elsewhere (%s)", about["fingerprint"])
         version = known.versions[about["version"]]
         learner = Keyed(known.declaration, version)
         learner.load(about, state, version)

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from driftbandit import validate
 from driftbandit.families import Bernoulli, Family
-from driftbandit.features import check
+from driftbandit.features import validation
 from driftbandit.features.columns import Columns, Frame, Mappings
 from driftbandit.features.declarations import Feature
-from driftbandit.features.fold import stable
-from driftbandit.features.parts import Counts, count
+from driftbandit.features.encoders import Counts, count
+from driftbandit.features.hashing import stable
 from driftbandit.features.plan import Plan, log
 from driftbandit.features.side import Slots
 from driftbandit.problem import Problem
@@ -56,16 +56,19 @@ class Features(Recipe):
     base: Features | None = None  # what it grew out of: see `grow`
 
     def __post_init__(self) -> None:
-        context, arm = check.columns("context", self.context), check.columns("arm", self.arm)
-        check.sides(context, arm)
+        context, arm = (
+            validation.columns("context", self.context),
+            validation.columns("arm", self.arm),
+        )
+        validation.sides(context, arm)
         self._set(
             context=MappingProxyType(context),
             arm=MappingProxyType(arm),
-            interactions=check.interactions(self.interactions, context, arm),
-            dim=check.dim(self.dim),
+            interactions=validation.interactions(self.interactions, context, arm),
+            dim=validation.dim(self.dim),
         )
         if self.base is not None:
-            check.base(self, self.base)
+            validation.base(self, self.base)
 
     @property
     def limit(self) -> int | None:
@@ -221,7 +224,7 @@ class Features(Recipe):
             raise ValueError("all pairs are multiplied already: drop interactions")
         listed = None if self.interactions is None else [*self.interactions, *interactions]
         new = {"context": dict(context or {}), "arm": dict(arm or {})}
-        check.fresh(self, new)
+        validation.fresh(self, new)
         both = {"context": {**self.context, **new["context"]}, "arm": {**self.arm, **new["arm"]}}
         exact = Features(**both, interactions=listed, dim="exact", base=self)
         if self.limit is None or exact.size > self.limit:
@@ -244,13 +247,13 @@ class Features(Recipe):
         *,
         arm: Sequence[str] = (),
         dim: int | str | None = None,
-        say: Callable[[str], object] = log.info,
+        report: Callable[[str], object] = log.info,
     ) -> Features:
         """A proposal from data: look at it, and correct it. `arm` names the columns that
-        describe arms. `say` is told the reason for every column; `say=print` shows them."""
+        describe arms. `report` gets the reason for every column; `report=print` shows them."""
         from driftbandit.features.sample import propose
 
-        return propose(frame, arm, dim, say)
+        return propose(frame, arm, dim, report)
 
     def __repr__(self) -> str:
         parts = [f"context={dict(self.context)}", f"arm={dict(self.arm)}"]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from driftbandit.features.fold import fold
-from driftbandit.features.parts import Floats, Ints
+from driftbandit.features.encoders import Floats, Ints
+from driftbandit.features.hashing import fold
 from driftbandit.features.side import ONE, Side, Slots
 
 if TYPE_CHECKING:

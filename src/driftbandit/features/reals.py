@@ -11,7 +11,7 @@ import numpy as np
 from driftbandit.features import values
 from driftbandit.features.columns import Columns
 from driftbandit.features.declarations import Flag, Number
-from driftbandit.features.parts import Counts, Floats, Ints, count
+from driftbandit.features.encoders import Counts, Floats, Ints, count
 
 
 class Reals:

@@ -32,7 +32,7 @@ HASHED = 16  # coordinates of a category whose values are too many to list
 
 
 def propose(
-    frame: Any, arm: Sequence[str], dim: int | str | None, say: Callable[[str], object]
+    frame: Any, arm: Sequence[str], dim: int | str | None, report: Callable[[str], object]
 ) -> Features:
     """See `Features.from_sample`."""
     if isinstance(arm, str) or not arm:
@@ -44,12 +44,12 @@ def propose(
     found: dict[str, Feature] = {}
     for name in sample.names:
         feature, why = _column(name, sample.values(name))
-        say(f"{name}: {'left out' if feature is None else repr(feature)}, {why}")
+        report(f"{name}: {'left out' if feature is None else repr(feature)}, {why}")
         if feature is not None:
             found[name] = feature
     left = [name for name in arm if name not in found]
     if len(left) == len(arm):
-        raise ValueError(f"no column of the arms can be used: {left}; say=print shows the reasons")
+        raise ValueError(f"no column of the arms can be used: {left}; report=print shows why")
     context = {name: f for name, f in found.items() if name not in arm}
     return Features(context=context, arm={n: found[n] for n in arm if n in found}, dim=dim)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from driftbandit.features.columns import Columns
 from driftbandit.features.declarations import Category, Feature, Flag, Number, Vector
-from driftbandit.features.parts import Categories, Counts, Floats, Ints, Vectors
+from driftbandit.features.encoders import Categories, Counts, Floats, Ints, Vectors
 from driftbandit.features.reals import Reals
 
 ONE = "1"  # the name of the constant, coordinate 0 of each side

@@ -14,7 +14,7 @@ from driftbandit.recipe import Recipe
 
 if TYPE_CHECKING:
     from driftbandit.fleet.fleet import Fleet
-    from driftbandit.fleet.members import Members
+    from driftbandit.fleet.residency import Members
 
 KINDS = (int, str, bytes)
 

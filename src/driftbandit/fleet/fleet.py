@@ -13,12 +13,12 @@ from driftbandit import validate
 from driftbandit.core.layout import Floats, Ints
 from driftbandit.fleet import archive
 from driftbandit.fleet.batch import Key, Keys, floats_of, key_of, keys_of
-from driftbandit.fleet.blame import blame, wrong_arms, wrong_rows
+from driftbandit.fleet.batch_errors import blame, wrong_arms, wrong_rows
 from driftbandit.fleet.directory import distinct
 from driftbandit.fleet.learner import Learner
-from driftbandit.fleet.members import Members
+from driftbandit.fleet.residency import Members
 from driftbandit.fleet.table import OWN, Table
-from driftbandit.forks import Stream, forkable_lock
+from driftbandit.fork_safety import Stream, forkable_lock
 from driftbandit.policies import Policy
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.prediction import Prediction, predictions

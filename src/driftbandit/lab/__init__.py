@@ -1,11 +1,11 @@
 """The lab: studies as files, run anywhere, resumed at will, kept as Parquet, shown as reports."""
 
-from driftbandit.lab.execute import Engine, execute
-from driftbandit.lab.orders import fit_orders
-from driftbandit.lab.report import names_of, write_report
-from driftbandit.lab.spec import Study, changed, parse_study, read_study, shipped
-from driftbandit.lab.store import Store, load_results
-from driftbandit.lab.summary import final_regrets, finals
+from driftbandit.lab.report.regret_slopes import fit_orders
+from driftbandit.lab.report.report import names_of, write_report
+from driftbandit.lab.report.summary import final_regrets, finals
+from driftbandit.lab.run.execute import Engine, execute
+from driftbandit.lab.run.store import Store, load_results
+from driftbandit.lab.study.study_file import Study, changed, parse_study, read_study, shipped
 
 __all__ = [
     "Engine",

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 from driftbandit import validate
 from driftbandit.durations import moment
-from driftbandit.loop import answers, elsewhere
-from driftbandit.loop.choose import Asked, Ready, choose, ready
-from driftbandit.loop.decision import Decision, Explain, Request, Slate
-from driftbandit.loop.desk import Desk
-from driftbandit.loop.events import LedgerError
-from driftbandit.loop.request import new_id, request, text
-from driftbandit.loop.tickets import Started, Ticket
+from driftbandit.loop import elsewhere
+from driftbandit.loop.deciding import payloads
+from driftbandit.loop.deciding.choose import Asked, Ready, choose, ready
+from driftbandit.loop.deciding.request import new_id, request, text
+from driftbandit.loop.deciding.types import Decision, Explain, Request, Slate
+from driftbandit.loop.runtime import Desk
+from driftbandit.loop.storage.events import LedgerError
+from driftbandit.loop.writing.pending import Started, Ticket
 
 
 class Question(NamedTuple):
@@ -63,19 +64,19 @@ class Calls:
         when, (seq, chosen) = moment(at, desk.clerk.clock), desk.current
         made = choose(desk.learner, desk.panel, chosen, asked, who, when, before)
         ticket = Ticket("decide", None if at is None else when, who.id, who.key, fresh=fresh)
-        ticket.data = answers.logged(asked, made, seq)
+        ticket.data = payloads.logged(asked, made, seq)
 
         def finish() -> Decision | Slate:
             if ticket.known is not None:
                 event = desk.ledger.events([ticket.known])[ticket.known]
                 explain: Explain = lambda: self._explain(who.id)  # noqa: E731
-                return answers.again(event, asked, who.key, explain)
+                return payloads.again(event, asked, who.key, explain)
             desk.remember(ticket, made)
-            return answers.first(who.id, asked, made)
+            return payloads.first(who.id, asked, made)
 
         return Started(ticket, finish)
 
-    def record(
+    def record_fallback(
         self, context: Any, arms: Any, *, id: Any = None, default: Any = None, **options: Any
     ) -> Started:
         """A choice that was made elsewhere."""
@@ -108,7 +109,7 @@ class Calls:
         ticket = Ticket(kind, when, text("id", id), data=data)
         return Started(ticket, lambda: ticket.word)
 
-    def together(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:
+    def submit_many(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:
         """Answers to many calls that are stored together; in place of one that is refused, the
         error."""
         begun = [_tried(self._begin, *call) for call in calls]
@@ -124,12 +125,14 @@ class Calls:
     def _begin(self, kind: str, options: Mapping[str, Any]) -> Question | Started:
         known: dict[str, Callable[..., Question | Started]] = {
             "decide": self._question,
-            "record": self.record,
+            "record_fallback": self.record_fallback,
             "reward": self.reward,
             "cancel": self.cancel,
         }
         if kind not in known:
-            raise ValueError(f"a call is 'decide', 'record', 'reward' or 'cancel', got {kind!r}")
+            raise ValueError(
+                f"a call is 'decide', 'record_fallback', 'reward' or 'cancel', got {kind!r}"
+            )
         return known[kind](**options)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from driftbandit.loop.decision import Slate
-from driftbandit.loop.tickets import Started
+from driftbandit.loop.deciding.types import Slate
+from driftbandit.loop.writing.pending import Started
 
 RECORDED, CANCELLED = "recorded", "cancelled"
 

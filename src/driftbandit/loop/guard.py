@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from driftbandit import validate
-from driftbandit.loop.request import text
+from driftbandit.loop.deciding.request import text
 from driftbandit.recipe import Recipe
 from driftbandit.reward import Reward
 
@@ -22,7 +22,7 @@ class Guard(Recipe):
     until somebody promotes again. `metrics` are secondary metrics by name, such as
     {"complaints": Reward(0, 1, goal="min", wait="30min", missing=0)}: nobody is promoted who is
     worse in one of them with confidence `level`. A metric counts when it is recorded before its
-    decision is taught; `wait` is that of the loop's reward, or left out.
+    decision is trained; `wait` is that of the loop's reward, or left out.
     """
 
     level: float = LEVEL
@@ -39,7 +39,7 @@ class Guard(Recipe):
         self._set(level=confidence(self.level), metrics=MappingProxyType(dict(self.metrics)))
 
     def check_wait(self, reward: Reward) -> None:
-        """Metrics are known when their decision is taught, no sooner and no later."""
+        """Metrics are known when their decision is trained, no sooner and no later."""
         for name, metric in self.metrics.items():
             if metric.wait not in (0.0, reward.wait):
                 raise ValueError(

@@ -10,23 +10,24 @@ from typing import Any, NoReturn, overload
 from driftbandit import validate
 from driftbandit.durations import moment
 from driftbandit.features import Feature, Features
-from driftbandit.loop import frames, promotion, proposal
-from driftbandit.loop.audits import Audit, audit, audit_all
+from driftbandit.loop import promotion, proposal
 from driftbandit.loop.calls import Calls
-from driftbandit.loop.comparison import Comparison
-from driftbandit.loop.decision import Decision, Name, Slate
-from driftbandit.loop.declaration import Declaration, Settings, check_name
-from driftbandit.loop.desk import Desk
+from driftbandit.loop.candidates.comparison import Comparison
+from driftbandit.loop.config import Declaration, Settings, check_name
+from driftbandit.loop.deciding.request import text
+from driftbandit.loop.deciding.types import Decision, Name, Slate
+from driftbandit.loop.exploration import Rule
 from driftbandit.loop.guard import Guard
-from driftbandit.loop.health import Health
-from driftbandit.loop.ledger import Ledger
 from driftbandit.loop.opening import check_new, declared, settings
-from driftbandit.loop.request import text
-from driftbandit.loop.rules import Rule
-from driftbandit.loop.teacher import Lag
-from driftbandit.loop.tickets import Started, Ticket
-from driftbandit.loop.versions import Shadow
-from driftbandit.loop.watch import health
+from driftbandit.loop.reporting import export
+from driftbandit.loop.reporting.audit import Audit, audit, audit_all
+from driftbandit.loop.reporting.health import Health
+from driftbandit.loop.reporting.watch import health
+from driftbandit.loop.runtime import Desk
+from driftbandit.loop.state.versions import Shadow
+from driftbandit.loop.storage.ledger import Ledger
+from driftbandit.loop.training.trainer import Lag
+from driftbandit.loop.writing.pending import Started, Ticket
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.reward import Reward
 
@@ -41,15 +42,15 @@ class Loop:
     |---|---|
     | `features`, `reward` | what a row and a reward mean; a new loop needs both |
     | `policy` | AutoDOMD, or DOMD, or one made for `features.problem(reward)` |
-    | `floor`, or `rule` | share of uniform exploration, or a rule such as Thompson(0.02) |
-    | `mode` | "live", or "apprentice": the default is played, and the loop learns from it |
+    | `exploration` | share of uniform exploration, or a rule such as Thompson(0.02) |
+    | `mode` | "active", or "apprentice": the default is played, and the loop learns from it |
     | `holdout` | share of keys that always gets the default |
     | `guard` | Guard(): the default takes over once it is proved better; False ends that |
     | `half_life` | forget in time: "7d" for DOMD, "auto" for AutoDOMD; in rounds if None |
-    | `keep` | how long events are kept, such as "90d"; for ever if None |
+    | `retention` | how long events are kept, such as "90d"; forever if None |
     | `key` | such as "user_id": a learner for each, which begins like the population's |
     | `clock` | "wall", or "events": time is the largest `at` so far, to fill in a past |
-    | `teaching` | "background", or "caller": a call also teaches what is due |
+    | `training` | "background", or "inline": a call also trains what is due |
 
     The path ":memory:" is a ledger that nobody keeps, for tests and simulations.
     """
@@ -62,48 +63,46 @@ class Loop:
         features: Features | None = None,
         reward: Reward | None = None,
         policy: type[RowPolicy] | RowPolicy | None = None,
-        floor: float | None = None,
-        rule: Rule | None = None,
+        exploration: float | Rule | None = None,
         mode: str | None = None,
         holdout: float | None = None,
         guard: Guard | bool | None = None,
         half_life: Any = None,
-        keep: Any = None,
+        retention: Any = None,
         key: str | None = None,
         seed: int | None = None,
         clock: str | None = None,
-        teaching: str = "background",
+        training: str = "background",
     ) -> None:
-        given = {k: v for k, v in locals().items() if k not in ("self", "path", "name", "teaching")}
+        given = {k: v for k, v in locals().items() if k not in ("self", "path", "name", "training")}
         check_new(path, given)
-        self._ledger = Ledger(path, check_name(name), alone=teaching == "caller")
+        self._ledger = Ledger(path, check_name(name), alone=training == "inline")
         try:
             past = declared(self._ledger, given)
             chosen = settings(next(reversed(past.settings.values())), given)
-            self._desk = Desk(self._ledger, past, teaching)
+            self._desk = Desk(self._ledger, past, training)
             self._calls = Calls(self._desk, lambda id: self.audit(id).whys)
         except BaseException:
             self._ledger.close()
             raise
         try:
-            self._desk.set(chosen)
+            self._desk.configure(chosen)
         except BaseException:
             self.close()
             raise
 
-    def set(
+    def configure(
         self,
         *,
-        floor: float | None = None,
-        rule: Rule | None = None,
+        exploration: float | Rule | None = None,
         mode: str | None = None,
         holdout: float | None = None,
         guard: Guard | bool | None = None,
     ) -> None:
         """Change how decisions are made, from now on."""
-        given = {"floor": floor, "rule": rule, "mode": mode, "holdout": holdout, "guard": guard}
+        given = {"exploration": exploration, "mode": mode, "holdout": holdout, "guard": guard}
         with self._desk.switching:
-            self._desk.set(settings(self.settings, given))
+            self._desk.configure(settings(self.settings, given))
 
     @overload
     def decide(
@@ -150,7 +149,7 @@ class Loop:
         self._desk.submit(started.ticket)
         return started.finish()
 
-    def record(
+    def record_fallback(
         self,
         context: Mapping[str, Any],
         arms: Any,
@@ -162,19 +161,19 @@ class Loop:
         at: Any = None,
     ) -> str:
         """Store a decision that was made while the loop was away: its default was played, with
-        probability 1. It teaches like any other. Returns "recorded", or "cancelled" where the loop
-        has chosen otherwise under this id: nobody saw that choice, so it teaches nothing."""
+        probability 1. It trains like any other. Returns "recorded", or "cancelled" where the loop
+        has chosen otherwise under this id: nobody saw that choice, so it trains nothing."""
         options = {"id": id, "default": default, "k": k, "key": key, "at": at}
-        started = self._calls.record(context, arms, **options)
+        started = self._calls.record_fallback(context, arms, **options)
         self._desk.submit(started.ticket)
         return str(started.finish())
 
-    def together(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:
+    def submit_many(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:
         """Many calls that wait for the disk only once: ("decide", {"context": ..., "arms": ...}),
-        ("record", ...), ("reward", {"id": ..., "value": ...}) or ("cancel", {"id": ...}), each with
-        the options of that method. Gives the answers in order; in place of a call that is refused,
-        the error."""
-        return self._calls.together(calls)
+        ("record_fallback", ...), ("reward", {"id": ..., "value": ...}) or ("cancel", {"id": ...}),
+        each with the options of that method. Gives the answers in order; in place of a call that is
+        refused, the error."""
+        return self._calls.submit_many(calls)
 
     def reward(self, id: str, value: float, *, position: int | None = None, at: Any = None) -> str:
         """Say what a decision gave, or a `position` of a slate, from 0. Until its window closes the
@@ -186,7 +185,7 @@ class Loop:
         return self._said(self._calls.reward(id, value, position=position, at=at))
 
     def cancel(self, id: str, *, position: int | None = None, at: Any = None) -> str:
-        """Say that a decision, or a position of a slate, was never shown: it teaches nothing.
+        """Say that a decision, or a position of a slate, was never shown: it trains nothing.
         Returns "cancelled", or as `reward` does."""
         return self._said(self._calls.cancel(id, position=position, at=at))
 
@@ -199,19 +198,19 @@ class Loop:
     def _said(self, started: Started) -> str:
         return self._desk.submit(started.ticket).word
 
-    def advance(self, at: Any = None) -> None:
+    def close_windows(self, at: Any = None) -> None:
         """Close all windows that end now, or by the time `at` with clock="events"."""
         if at is not None and self.declaration.clock == "wall":
             raise ValueError("this loop follows the wall clock: leave at= out")
         self._desk.submit(Ticket("advance", None if at is None else moment(at, 0.0)))
 
-    def settle(self, timeout: float | None = None) -> bool:
-        """Wait until all that is due is taught; False if it takes longer than `timeout` seconds."""
+    def wait_until_trained(self, timeout: float | None = None) -> bool:
+        """Wait until all that is due is trained; return False after `timeout` seconds."""
         if timeout is not None:
             timeout = validate.nonnegative("timeout", timeout, "seconds to wait")
-        return self._desk.settle(timeout)
+        return self._desk.wait_until_trained(timeout)
 
-    def grow(
+    def add_features(
         self,
         *,
         context: Mapping[str, Feature] | None = None,
@@ -225,17 +224,19 @@ class Loop:
     def shadow(
         self,
         name: str,
-        *given: Any,
-        rule: Rule | None = None,
+        *,
+        policy: type[RowPolicy] | RowPolicy | None = None,
+        features: Features | None = None,
+        exploration: float | Rule | None = None,
         half_life: Any = None,
         history: bool = True,
     ) -> None:
-        """Add a candidate that learns from every lesson and never acts. `given` are Features, a
-        policy as in `Loop`, or both; the rest is as in the live policy. If only its rule differs,
+        """Add a candidate that learns from every example and never acts. It has a policy, features
+        or exploration of its own; the rest is as in the live policy. If only exploration differs,
         it begins with what the live policy knows. Otherwise it first learns what the log has, in
         this thread: it is then what it would be had it been there from the log's beginning. With
         history=False it begins with nothing. `decide` takes the columns of all candidates."""
-        proposal.shadow(self._desk, name, given, rule, half_life, history)
+        proposal.shadow(self._desk, name, policy, features, exploration, half_life, history)
 
     def trial(self, name: str, share: float = 0.1) -> None:
         """Give a candidate a share of decisions; 0 ends the trial. The log has the probabilities of
@@ -251,12 +252,12 @@ class Loop:
         that hold however often you look."""
         return promotion.compare(self._desk)
 
-    def promote(self, name: str, *, over: str | None = None, force: bool = False) -> None:
+    def promote(self, name: str, *, expected_live: str | None = None, force: bool = False) -> None:
         """Put a candidate in the place of the live policy, or let "live" act again instead of the
         default. Refused until the log proves that it is better than the policy that acts, and while
-        it is proved worse in a metric of the guard. `force` needs no proof. `over` names the policy
-        that acts, as a check."""
-        promotion.promote(self._desk, name, over, force)
+        it is proved worse in a metric of the guard. `force` needs no proof. `expected_live` names
+        the policy that acts, as a check."""
+        promotion.promote(self._desk, name, expected_live, force)
 
     def erase(self, *, key: str, relearn: bool = False) -> int:
         """Blank all that was logged about a key. What the learner has learnt from it stays, unless
@@ -275,11 +276,11 @@ class Loop:
 
     def log(self) -> Any:
         """All decisions as a Polars frame, each with what became of it."""
-        return frames.frame(self._ledger, self._desk.now)
+        return export.frame(self._ledger, self._desk.now)
 
     def export(self, path: str | os.PathLike[str]) -> Path:
         """The same as a Parquet file."""
-        return frames.export(self._ledger, self._desk.now, path)
+        return export.export(self._ledger, self._desk.now, path)
 
     def health(self, *, since: Any = None) -> Health:
         """How the loop is doing, from its latest 10,000 events. `since`, a date, also asks which
@@ -287,7 +288,7 @@ class Loop:
         return health(self._desk, None if since is None else moment(since, 0.0))
 
     def check(self) -> None:
-        """Raise if the loop has stopped: nothing can be stored or taught any more."""
+        """Raise if the loop has stopped: nothing can be stored or trained any more."""
         self._desk.check()
 
     @property
@@ -332,8 +333,8 @@ class Loop:
 
     @property
     def lag(self) -> Lag:
-        """Lessons that wait to be taught, and for how many seconds the oldest has."""
-        return self._desk.teacher.lag
+        """Examples that wait to be trained, and for how many seconds the oldest has."""
+        return self._desk.trainer.lag
 
     @property
     def digest(self) -> str:

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, NoReturn
 
-from driftbandit.loop.declaration import Declaration, Settings
-from driftbandit.loop.events import Event, write
-from driftbandit.loop.ledger import Ledger
-from driftbandit.loop.replay import Past, past
-from driftbandit.loop.rules import Floor
-from driftbandit.loop.stores import is_url
+from driftbandit.loop.config import Declaration, Settings
+from driftbandit.loop.storage.events import Event, write
+from driftbandit.loop.storage.ledger import Ledger
+from driftbandit.loop.storage.store import is_url
+from driftbandit.loop.training.replay import Past, past
 from driftbandit.validate import show
 
 
@@ -67,7 +66,7 @@ def _same(found: Past, name: str, value: Any) -> bool:
 
 
 def _refuse(ledger: Ledger, name: str) -> NoReturn:
-    remedy = "use loop.grow(...), or" if name == "features" else "use"
+    remedy = "use loop.add_features(...), or" if name == "features" else "use"
     raise ValueError(
         f"loop {ledger.name!r} was declared with another {name}: leave it out to go on, "
         f"{remedy} another name for a new loop"
@@ -76,11 +75,8 @@ def _refuse(ledger: Ledger, name: str) -> NoReturn:
 
 def settings(before: Settings, given: Mapping[str, Any]) -> Settings:
     """The settings with what was given changed."""
-    if given["floor"] is not None and given["rule"] is not None:
-        raise ValueError("floor is short for rule=Floor(floor): pass one of them")
-    changed = {name: given[name] for name in ("rule", "mode", "holdout") if given[name] is not None}
+    names = ("exploration", "mode", "holdout")
+    changed = {name: given[name] for name in names if given[name] is not None}
     if given["guard"] is not None:  # False ends it
         changed["guard"] = given["guard"] or None
-    if given["floor"] is not None:
-        changed["rule"] = Floor(given["floor"])
     return replace(before, **changed)

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from driftbandit.features.values import nearest
-from driftbandit.loop.comparison import Comparison, leads, standings
-from driftbandit.loop.declaration import Settings
-from driftbandit.loop.desk import ConflictError, Desk
-from driftbandit.loop.events import DEFAULT, LIVE
+from driftbandit.loop.candidates.comparison import Comparison, leads, standings
+from driftbandit.loop.config import Settings
 from driftbandit.loop.guard import LEVEL
+from driftbandit.loop.runtime import ConflictError, Desk
+from driftbandit.loop.storage.events import DEFAULT, LIVE
 from driftbandit.validate import show
 
 
@@ -23,7 +23,7 @@ def trial(desk: Desk, name: Any, share: Any) -> None:
     with desk.switching:
         _known(desk, name)
         chosen = desk.current[1]
-        desk.set(replace(chosen, trials={**chosen.trials, name: share}))
+        desk.configure(replace(chosen, trials={**chosen.trials, name: share}))
 
 
 def retire(desk: Desk, name: Any) -> None:
@@ -101,9 +101,9 @@ def promote(desk: Desk, name: Any, over: Any, force: bool) -> None:
 
 def _promote(desk: Desk, name: str, data: dict[str, Any]) -> None:
     """One event for all of the switch: a candidate acts by its own rule."""
-    chosen = replace(_without(desk.current[1], name), mode="live")
+    chosen = replace(_without(desk.current[1], name), mode="active")
     if name != LIVE:
-        chosen = replace(chosen, rule=desk.panel.candidates[name].rule(chosen))
+        chosen = replace(chosen, exploration=desk.panel.candidates[name].exploration(chosen))
     desk.change("promote", {"name": name, **data}, chosen)
     desk.panel.alarm = desk.guard
 
@@ -116,7 +116,7 @@ def refusal(found: Comparison, name: str, over: str) -> str:
     """Why one must not be promoted over another, in numbers; "" if it may."""
     both = found.between(name, over)
     if not any(each.metric is None for each in both):
-        return f"{name} was not compared with {over} yet: wait until some decisions are taught"
+        return f"{name} was not compared with {over} yet: wait until some decisions are trained"
     for each in both:
         if each.better < 0 or (each.metric is None and each.better == 0):
             return each.words(found.level)

@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from driftbandit.features import Features
-from driftbandit.loop.candidate import Candidate
-from driftbandit.loop.declaration import check_rule
-from driftbandit.loop.desk import ConflictError, Desk
-from driftbandit.loop.events import DEFAULT, LIVE
-from driftbandit.loop.mixture import probe
-from driftbandit.loop.request import text
-from driftbandit.loop.versions import Shadow
+from driftbandit.loop.candidates.candidate import Candidate
+from driftbandit.loop.config import exploration_rule
+from driftbandit.loop.deciding.mixture import probe
+from driftbandit.loop.deciding.request import text
+from driftbandit.loop.runtime import ConflictError, Desk
+from driftbandit.loop.state.versions import Shadow
+from driftbandit.loop.storage.events import DEFAULT, LIVE
 from driftbandit.validate import show
 
 
 def shadow(
-    desk: Desk, name: Any, given: Sequence[Any], rule: Any, half_life: Any, history: Any
+    desk: Desk,
+    name: Any,
+    policy: Any,
+    features: Any,
+    exploration: Any,
+    half_life: Any,
+    history: Any,
 ) -> None:
     """A candidate that learns and never acts."""
     name = text("a candidate's name", name)
-    if rule is not None:
-        check_rule(rule)
-    elif not given:
-        raise ValueError("a candidate has features, a policy or a rule of its own: pass one")
+    if policy is features is exploration is None:
+        raise ValueError("a candidate needs policy=, features= or exploration= of its own")
+    if exploration is not None:
+        exploration = exploration_rule(exploration)
     if not isinstance(history, bool):
         raise ValueError(f"history must be True or False, got {show(history)}")
     with desk.switching:
         _check_free(desk, name)
-        learning = _learning(desk, given, half_life)
-        made = Shadow(name=name, rule=rule, history=history, **learning)
+        learning = _learning(desk, policy, features, half_life)
+        made = Shadow(name=name, exploration=exploration, history=history, **learning)
         _probe(desk, Candidate(0, made, desk.past.declaration))
-    with desk.teacher.newcomers.prepared(made, desk.learner), desk.switching:
+    with desk.trainer.newcomers.prepared(made, desk.learner), desk.switching:
         _check_free(desk, name)
         _probe(desk, Candidate(0, made, desk.past.declaration))  # settings may be others now
         desk.change("shadow", made.to_dict())
@@ -48,25 +52,21 @@ def _check_free(desk: Desk, name: str) -> None:
 
 def _probe(desk: Desk, one: Candidate) -> None:
     settings = desk.current[1]
-    probe(one.rule(settings), one.learner.bandit)
+    probe(one.exploration(settings), one.learner.bandit)
     desk.panel.probe(settings, desk.learner)
 
 
-def _learning(desk: Desk, given: Sequence[Any], half_life: Any) -> dict[str, Any]:
-    """Features and policy of a candidate, those of the live policy where nothing is given."""
+def _learning(desk: Desk, policy: Any, features: Any, half_life: Any) -> dict[str, Any]:
+    """Features and policy of a candidate, those of the live policy if nothing is given."""
     live = desk.learner.version
-    features = [each for each in given if isinstance(each, Features)]
-    policies = [each for each in given if not isinstance(each, Features)]
-    if len(features) > 1 or len(policies) > 1:
-        raise ValueError("a candidate has one declaration of features and one policy: pass those")
-    if half_life is not None and not policies:
-        raise ValueError("half_life belongs to a policy: pass that, too")
-    if not given:
+    if half_life is not None and policy is None:
+        raise ValueError("half_life belongs to a policy: pass policy=, too")
+    if policy is None and features is None:
         return {"features": live.features, "policy": live.policy, "half_life": live.half_life}
     made = replace(
         desk.past.declaration,
-        features=features[0] if features else live.features,
-        policy=policies[0] if policies else type(live.policy),
-        half_life=half_life if policies else live.half_life,
+        features=live.features if features is None else features,
+        policy=type(live.policy) if policy is None else policy,
+        half_life=live.half_life if policy is None else half_life,
     )
-    return {"features": made.features, "policy": made.taught, "half_life": made.half_life}
+    return {"features": made.features, "policy": made.trained, "half_life": made.half_life}

@@ -3,6 +3,8 @@ from .auto import Explanation as Explanation
 from .base import Policy as Policy
 from .base import Scores as Scores
 from .base import memory_bytes as memory_bytes
+from .baselines import Oracle as Oracle
+from .baselines import Uniform as Uniform
 from .bob import BOBDOMD as BOBDOMD
 from .dal import DAL as DAL
 from .domd import DOMD as DOMD
@@ -34,7 +36,5 @@ from .linear import WSBLinTS as WSBLinTS
 from .linear import WSBLinUCB as WSBLinUCB
 from .linear import WSBRandLinUCB as WSBRandLinUCB
 from .master import MASTER as MASTER
-from .simple import Oracle as Oracle
-from .simple import Uniform as Uniform
 from .variance import RestartedSAVE as RestartedSAVE
 from .variance import RestartedWeightedOFUL as RestartedWeightedOFUL

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from driftbandit.policies.auto import AutoDOMD
 from driftbandit.policies.base import Policy
+from driftbandit.policies.baselines import Oracle, Uniform
 from driftbandit.policies.bob import BOBDOMD
 from driftbandit.policies.dal import DAL
 from driftbandit.policies.domd import DOMD, GLBOMD, Greedy
@@ -43,7 +44,6 @@ from driftbandit.policies.linear import (
     WSBRandLinUCB,
 )
 from driftbandit.policies.master import MASTER
-from driftbandit.policies.simple import Oracle, Uniform
 from driftbandit.policies.variance import RestartedSAVE, RestartedWeightedOFUL
 
 

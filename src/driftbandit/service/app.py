@@ -22,17 +22,17 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from driftbandit import __version__
-from driftbandit.service import dashboard
-from driftbandit.service.crowd import Crowd
-from driftbandit.service.door import STRICT, Door, refused
-from driftbandit.service.endpoints import Service
-from driftbandit.service.keys import Keys, OpenDoor
-from driftbandit.service.limits import Limits
-from driftbandit.service.live import Live
-from driftbandit.service.loops import Loops
-from driftbandit.service.metrics import Metrics
-from driftbandit.service.openapi import document
-from driftbandit.service.problems import RefusedError
+from driftbandit.service.api.loops import Service
+from driftbandit.service.dashboard import page
+from driftbandit.service.dashboard.live import Live
+from driftbandit.service.http.auth import Keys, OpenDoor
+from driftbandit.service.http.errors import RefusedError
+from driftbandit.service.http.gateway import STRICT, Door, refused
+from driftbandit.service.http.limits import Limits
+from driftbandit.service.http.openapi import document
+from driftbandit.service.ops.metrics import Metrics
+from driftbandit.service.pool.batcher import Crowd
+from driftbandit.service.pool.loop_pool import Loops
 from driftbandit.service.routes import AS_TOML, ROUTES, Route
 
 if sys.version_info >= (3, 11):
@@ -128,7 +128,7 @@ def _document() -> Handler:
 
 def _page(open_door: bool) -> Handler:
     """The dashboard; it holds no data, so anybody may have it."""
-    text, policy = dashboard.page(open_door)
+    text, policy = page.page(open_door)
 
     async def answer(_: Request) -> Response:
         return Response(text, 200, STRICT | {"content-security-policy": policy}, "text/html")

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from driftbandit.service import candidate_messages as c
-from driftbandit.service import candidates, evaluations, reports
-from driftbandit.service import endpoints as do
-from driftbandit.service import messages as m
-from driftbandit.service import views as v
+from driftbandit.service.api import candidates, evaluations, reports
+from driftbandit.service.api import loops as do
+from driftbandit.service.schema import candidate_messages as c
+from driftbandit.service.schema import messages as m
+from driftbandit.service.schema import views as v
 
 NAME, ID = "/v1/loops/{name}", "/v1/loops/{name}/decisions/{id}"
 CANDIDATE = "/v1/loops/{name}/candidates/{candidate}"

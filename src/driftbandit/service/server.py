@@ -13,8 +13,8 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from driftbandit.service.app import application
-from driftbandit.service.keys import Keys
-from driftbandit.service.limits import Limits
+from driftbandit.service.http.auth import Keys
+from driftbandit.service.http.limits import Limits
 
 log = logging.getLogger("driftbandit.service")
 HEADERS = 10.0  # seconds for the head of a request to arrive

@@ -40,7 +40,7 @@ from driftbandit.theory.domd import (
     path_length,
     regime,
 )
-from driftbandit.theory.ours import (
+from driftbandit.theory.extensions import (
     drift_budget,
     forgetting_rebalanced,
     least_discount,

@@ -1,0 +1,105 @@
+"""Rows of a log: what was offered, what was played with which probability, what it gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftbandit.estimators.increments import Arms
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Batch = dict[str, list[Any]]  # raw columns by our names, all of one length
+
+# Columns of a log, by our names.
+NAMES = (
+    "context", "arms", "names", "action", "probability", "probabilities", "reward", "time", "key",
+    "id", "default",
+)  # fmt: skip
+SKIP, BAD = "skip", "bad"  # columns in which a reader says why it takes no row, or cannot
+
+
+ARM = "arm"  # the column that holds an arm's name, where arms have none of that name
+
+
+class Menu:
+    """Arms that were offered together: names, and the columns of each. Rows may share it."""
+
+    __slots__ = ("columns", "names", "places")
+
+    def __init__(self, names: Sequence[str], columns: Sequence[Mapping[str, Any]]) -> None:
+        self.names, self.columns = tuple(names), tuple(columns)
+        self.places = {name: k for k, name in enumerate(self.names)}
+
+    def described(self) -> list[Mapping[str, Any]]:
+        """The columns of each arm, and its name in the column `ARM`; a number is no name."""
+        numbered = all(name == str(k) for k, name in enumerate(self.names))
+        named = zip(self.names, self.columns)
+        return [dict(each) if numbered else {ARM: name} | dict(each) for name, each in named]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """n clean rows, in order."""
+
+    menus: list[Menu]
+    context: list[Mapping[str, Any]]
+    action: Ints  # (n,)   place of the played arm in its menu
+    p: Floats  # (n,)      probability with which it was played
+    h: Floats  # (m,)      probabilities of all arms, row after row; NaN where not known
+    reward: Floats  # (n,) in the log's unit
+    at: Floats  # (n,)     seconds since the epoch; NaN in a log without time
+    key: list[str | None]
+    id: list[str | None]
+    default: list[str | None]  # what would be played without a policy
+    number: Ints  # (n,)   of the row in the log, from 1
+
+    def __len__(self) -> int:
+        return len(self.menus)
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Arms of each row."""
+        return np.array([len(menu) for menu in self.menus], dtype=np.int64)
+
+    @cached_property
+    def start(self) -> Ints:
+        """Where the arms of each row begin among all m."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    def take(self, rows: Sequence[int]) -> Chunk:
+        """Some of the rows."""
+        h = np.split(self.h, self.start[1:])
+        return Chunk(
+            menus=[self.menus[k] for k in rows],
+            context=[self.context[k] for k in rows],
+            action=self.action[rows],
+            p=self.p[rows],
+            h=np.concatenate([h[k] for k in rows]) if rows else np.empty(0),
+            reward=self.reward[rows],
+            at=self.at[rows],
+            key=[self.key[k] for k in rows],
+            id=[self.id[k] for k in rows],
+            default=[self.default[k] for k in rows],
+            number=self.number[rows],
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Whether all arms' probabilities are known."""
+        return not np.isnan(self.h).any()
+
+    def arms(self, least: float = 0.0) -> Arms:
+        """As estimators take them."""
+        chosen = self.start + self.action
+        h = self.h.copy()
+        h[chosen] = self.p
+        return Arms(self.start, chosen, h, least)

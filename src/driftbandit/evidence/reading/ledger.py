@@ -1,0 +1,144 @@
+"""The ledger of a loop as a log: a row for every example, in the order they were trained."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from itertools import islice, repeat
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from driftbandit.evidence.reading.chunk import BAD, NAMES, SKIP, Batch
+from driftbandit.evidence.reading.columns import ROWS, SLATE, UNTAUGHT, Source
+from driftbandit.loop.learning.learner import Learner
+from driftbandit.loop.state.reward_windows import Book, Example
+from driftbandit.loop.state.versions import versions
+from driftbandit.loop.storage.events import Event
+from driftbandit.loop.storage.ledger import Ledger
+from driftbandit.loop.storage.store import is_url
+from driftbandit.loop.training.replay import Past, origin, past, replay, unfold
+from driftbandit.policies.rows import RowPolicy
+
+if TYPE_CHECKING:
+    from driftbandit.lab.run.plugin_files import Luggage
+
+ENDINGS = (".db", ".sqlite", ".sqlite3")
+
+
+class Where(NamedTuple):
+    """A loop in a ledger, and the policy that is trained its examples: its own if None."""
+
+    path: str
+    name: str
+    policy: RowPolicy | type[RowPolicy] | None = None
+    half_life: Any = None
+    luggage: Luggage | None = None  # what must be imported before
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Ledger, Past]]:
+        if self.luggage is not None:
+            self.luggage.load()
+        if not is_url(self.path) and not os.path.isfile(self.path):
+            raise ValueError(f"{self.path!r} is not a file: check the path of the ledger")
+        with closing(Ledger(self.path, self.name, write=False)) as ledger:
+            known = past(ledger)
+            if known is None:
+                raise ValueError(f"loop {self.name!r} of {ledger.path!r} was never declared")
+            yield ledger, known if self.policy is None else self._instead(ledger, known)
+
+    def _instead(self, ledger: Ledger, known: Past) -> Past:
+        """What the loop would be with the other policy."""
+        if ledger.base:
+            raise ValueError(
+                "the beginning of this ledger is gone (keep= or erase): another policy cannot be "
+                "trained all of it; replay a file written with log.write"
+            )
+        if any(version.reign for version in known.versions.values()):
+            raise ValueError(
+                "the live policy of this ledger was replaced: another policy cannot be trained all "
+                "of it; replay a file written with log.write"
+            )
+        changed = replace(known.declaration, policy=self.policy, half_life=self.half_life)
+        return known._replace(declaration=changed, versions=versions(changed, ledger.declared()))
+
+
+def is_ledger(source: Any) -> bool:
+    return isinstance(source, (str, os.PathLike)) and (
+        is_url(source) or str(source).endswith(ENDINGS)
+    )
+
+
+class LedgerSource(Source):
+    """The examples of a loop; others may go on writing to its ledger."""
+
+    def __init__(self, path: str | os.PathLike[str], name: str) -> None:
+        self.where = Where(os.fspath(path), name)
+        with self.where.opened() as (_, known):
+            features = [*known.versions.values()][-1].features
+        super().__init__(self._rows, {"features": features, "reward": known.declaration.reward})
+
+    def _rows(self) -> Iterator[Batch]:
+        with self.where.opened() as (ledger, known):
+            start = origin(ledger)
+            state, changes = unfold(ledger, known, start)
+            examples = (change for change in changes if isinstance(change, Example))
+            while part := list(islice(examples, ROWS)):
+                events = ledger.events([example.decision for example in part])
+                rows = [_row(events.get(example.decision), example) for example in part]
+                yield _batch(rows)
+            rest = _untrained(state.book, start)
+            while words := list(islice(rest, ROWS)):
+                yield _batch([{SKIP: word} for word in words])
+
+    def replay(
+        self,
+        policy: RowPolicy | type[RowPolicy] | None,
+        half_life: Any,
+        scheduler: str | None,
+        workers: int | None,
+    ) -> Learner:
+        """The loop's learner, or that of another policy, trained exactly as the loop trains."""
+        where = self.where._replace(policy=policy, half_life=half_life)
+        if scheduler is not None:
+            from driftbandit.evidence.spread import spread
+
+            return spread(where, scheduler, workers)
+        with where.opened() as (ledger, known):
+            return replay(ledger, known, origin(ledger)).learner
+
+
+def _batch(rows: list[dict[str, Any]]) -> Batch:
+    return {name: [row.get(name) for row in rows] for name in (*NAMES, SKIP, BAD)}
+
+
+def _untrained(book: Book, start: Event | None) -> Iterator[str]:
+    """Why decisions trained nothing, once for each: who evaluates the others must know of them."""
+    before: dict[str, int] = start.read()["mark"][-1] if start else {}
+    yield from repeat(UNTAUGHT["open"], sum(len(each.values) for each in book.open.values()))
+    for word, count in (("cancelled", "cancel cancelled"), ("missing", "missing")):
+        if word != "missing" or book.missing is None or book.wait == 0.0:
+            yield from repeat(UNTAUGHT[word], book.counts[count] - before.get(count, 0))
+
+
+def _row(event: Any, example: Example) -> dict[str, Any]:
+    """A example and the decision it is about."""
+    if event is None or event.kind != "decide":
+        return {BAD: "a decision that is not in the ledger"}
+    data = event.read()
+    if data["choice"] is None:
+        return {SKIP: "there was no arm"}
+    if isinstance(data["choice"], list):
+        return {SKIP: SLATE}
+    return {
+        "context": data["context"],
+        "arms": data["arms"],
+        "names": data["names"],
+        "action": data["names"][data["choice"]],
+        "probabilities": data["p"],
+        "reward": example.value,
+        "time": example.at,
+        "key": event.key,
+        "id": event.id,
+        "default": data.get("default"),
+    }

@@ -1,0 +1,68 @@
+"""Cells of a log as numbers, moments and text, however they are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+
+from driftbandit import validate
+from driftbandit.evidence.reading.chunk import Floats
+from driftbandit.features.values import missing
+
+
+def numbers(column: Iterable[Any]) -> Floats:
+    """Floats, NaN for what is none; text of a number counts, as in CSV files."""
+    column = list(column)
+    try:
+        return np.array(column, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return np.array([_number(value) for value in column])
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, (bool, np.bool_)):
+        return float(value)
+    try:
+        return float(value) if isinstance(value, str) else validate.real(value)
+    except ValueError:
+        return math.nan
+
+
+def moments(column: Iterable[Any]) -> Floats:
+    """Seconds since the epoch from numbers, datetimes or ISO text; without a zone it is UTC."""
+    column = list(column)
+    try:
+        return np.array(column, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return np.array([_moment(value) for value in column])
+
+
+def _moment(value: Any) -> float:
+    if isinstance(value, str):
+        number = _number(value)
+        return _iso(value) if math.isnan(number) else number
+    if isinstance(value, np.datetime64):
+        return float((value - np.datetime64(0, "s")) / np.timedelta64(1, "s"))
+    return _instant(value) if isinstance(value, datetime) and value == value else _number(value)
+
+
+def _iso(text: str) -> float:
+    head, dot, tail = text.strip().replace("Z", "+00:00").partition(".")
+    digits = len(tail) - len(tail.lstrip("0123456789"))
+    try:  # Python 3.10 takes 3 or 6 digits; others write 7
+        part = f".{tail[:digits][:6]:0<6}{tail[digits:]}" if dot else ""
+        return _instant(datetime.fromisoformat(head + part))
+    except ValueError:
+        return math.nan
+
+
+def _instant(at: datetime) -> float:
+    return (at if at.utcoffset() is not None else at.replace(tzinfo=timezone.utc)).timestamp()
+
+
+def text(value: Any) -> str | None:
+    return None if missing(value) else str(value)

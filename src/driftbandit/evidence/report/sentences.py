@@ -1,0 +1,133 @@
+"""An evaluation in words."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from driftbandit.estimators.formatting import between, more_rows, number, percent
+from driftbandit.evidence.reading.columns import UNTAUGHT
+from driftbandit.evidence.report.windows import DAY, HOUR, MINUTE
+
+if TYPE_CHECKING:
+    from driftbandit.evidence.evaluation import Evaluation, Gap, Worth
+
+ENOUGH = 100.0  # effective rows from which on intervals that are looked at once hold
+FULL = 0.999  # share of choices that the log must have been able to make
+
+
+def sentences(found: Evaluation) -> list[str]:
+    """A plain verdict for each difference."""
+    if found.differences:
+        return [_difference(found, gap) for gap in found.differences]
+    return [_value(found, name, worth) for name, worth in found.values.items()]
+
+
+def _value(found: Evaluation, name: str, worth: Worth) -> str:
+    return (
+        f"{name} is worth {number(worth.estimates['dr'].value)}, with {percent(found.level)} "
+        f"confidence {between(*worth.sequence)}."
+    )
+
+
+def _difference(found: Evaluation, gap: Gap) -> str:
+    size = f"by {number(abs(gap.estimate.value))}, {between(*gap.sequence)}"
+    sure = f"with {percent(found.level)} confidence"
+    if gap.better:
+        best, other = (gap.first, gap.second)[:: gap.better]
+        return f"{best} is better than {other} {sure}: {size}.{_latest(found, gap)}"
+    guess = f"{gap.first} minus {gap.second} is {between(*gap.sequence)} {sure}"
+    more = more_rows(gap.rows)
+    return f"Cannot say whether {gap.first} or {gap.second} is better: {guess}; {more}."
+
+
+def _latest(found: Evaluation, gap: Gap) -> str:
+    """What the latest windows say on their own."""
+    if len(found.starts) < 8:
+        return ""
+    since = moment(found, float(found.starts[-4]))
+    if gap.recently == gap.better:
+        return f" The same holds since {since} alone."
+    if gap.recently:
+        return f" But since {since} it is the other way round: {between(*gap.recent)}."
+    return f" Since {since} alone there is no proof: {between(*gap.recent)}."
+
+
+def notes(found: Evaluation) -> list[str]:
+    """What to know, and what to doubt."""
+    out = [
+        f"{name} ({policy}) learns from this log as it goes: its value is that of the policy "
+        "trained on this log."
+        for name, policy in found.found.learners.items()
+    ]
+    if found.found.learners and not found.log.features.context:
+        out.append(
+            "The log has no context: policies tell only arms apart. If there is one, name its "
+            "columns: columns={'context': [...]}, or --column context=age,country."
+        )
+    check = found.found.check
+    if check.doubtful:
+        out.append(
+            f"The logged probabilities do not fit what was played (p = {check.p:.1g}): "
+            f"{check.what} is {check.found:,.4g}, expected {check.expected:,.4g}. Nothing here "
+            "can be trusted until that is explained."
+        )
+    if not found.found.complete and not found.log.least:
+        out.append(
+            "Only the played arm's probability is known. Intervals that hold at every moment are "
+            "wider for it: log all probabilities, or pass least=, the smallest that any arm has."
+        )
+    for name, worth in found.values.items():
+        out += _doubts(name, worth)
+    return out + _rows(found)
+
+
+def _doubts(name: str, worth: Worth) -> list[str]:
+    out = []
+    if worth.support < FULL:
+        out.append(
+            f"{1.0 - worth.support:.1%} of what {name} would play had probability 0 in the log: "
+            "its estimates leave that out; the interval that holds at every moment does not."
+        )
+    if worth.effective < ENOUGH:
+        out.append(
+            f"The log tells as much about {name} as {worth.effective:.0f} rows of its own would: "
+            "intervals for one look need about 100."
+        )
+    if worth.absent:
+        out.append(f"In {worth.absent:,} rows {name} was not on offer: all arms count equally.")
+    return out
+
+
+def _rows(found: Evaluation) -> list[str]:
+    counts = found.log.counts
+    out = counts.sentences()
+    biased = {UNTAUGHT["missing"]} | ({UNTAUGHT["open"]} if found.log.reward.wait == 0.0 else set())
+    if biased & set(counts.skipped):  # what is open in a window is only the end of the log
+        out.append(
+            "Values are those of decisions with a reward. If none means 0, or if some rewards take "
+            "longer than others, that is a bias: declare Reward(..., wait=, missing=0)."
+        )
+    if counts.clipped:
+        out.append(f"{counts.clipped:,} rewards were out of range and clipped.")
+    return out
+
+
+def moment(found: Evaluation, place: float) -> str:
+    """The beginning of a window, in words."""
+    if not found.found.windows.timed:
+        return f"row {place + 1.0:,.0f}"
+    width = found.found.windows.width
+    at = datetime.fromtimestamp(place, timezone.utc)
+    return at.strftime("%Y-%m-%d" if width >= DAY else "%Y-%m-%d %H:%M")
+
+
+def window(found: Evaluation) -> str:
+    """The length of the windows, in words."""
+    width = found.found.windows.width
+    if not found.found.windows.timed:
+        return f"{width:,.0f} rows"
+    for size, name in ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes"), (1.0, "seconds")):
+        if width >= size:
+            return f"{width / size:g} {name if width != size else name[:-1]}"
+    return f"{width:g} seconds"

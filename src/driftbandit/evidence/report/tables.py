@@ -1,0 +1,174 @@
+"""An evaluation as data, as tables, and as Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from driftbandit.estimators.formatting import number
+from driftbandit.estimators.ope import ESTIMATES, Estimate
+from driftbandit.evidence.report.sentences import moment, window
+
+if TYPE_CHECKING:
+    from driftbandit.evidence.evaluation import Evaluation, Gap
+
+
+class Table(NamedTuple):
+    """A titled table whose first column names its rows."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    note: str
+
+
+def tables(found: Evaluation) -> list[Table]:
+    """All tables of a report."""
+    kinds = [values, differences] if found.differences else [values]
+    return [kind(found) for kind in [*kinds, overlap, curve]]
+
+
+def values(found: Evaluation) -> Table:
+    level = f"{100.0 * found.level:g} %"
+    header = ("candidate", f"dr [{level}]", "at every moment", *(k for k in ESTIMATES if k != "dr"))
+    rows = []
+    for name, worth in found.values.items():
+        others = [ranged(worth.estimates[kind]) for kind in ESTIMATES if kind != "dr"]
+        every = _interval(*worth.sequence)
+        rows.append((name, ranged(worth.estimates["dr"]), every, *others))
+    note = (
+        f"Mean reward with its {level} interval. Estimates and their intervals hold for long logs "
+        "that are looked at once; the interval at every moment holds whenever one looks, also for "
+        f"values that drift. Weights are clipped at {found.clip:g}. Reward model: "
+        f"{found.found.model}, before it is told the reward"
+    )
+    return Table("Values", header, rows, note)
+
+
+def differences(found: Evaluation) -> Table:
+    header = ("difference", "paired dr", "at every moment", "better", "more rows", "latest windows")
+    rows = [_gap(gap) for gap in found.differences]
+    note = (
+        f"All {len(rows)} together hold with {100.0 * found.level:g} % confidence. More rows: "
+        f"until it can be said, if they are like these. Latest windows: the last four of "
+        f"{window(found)} on their own"
+    )
+    return Table("Differences", header, rows, note)
+
+
+def _gap(gap: Gap) -> tuple[str, ...]:
+    best = {1: gap.first, -1: gap.second, 0: "cannot say"}[gap.better]
+    more = "–" if gap.better else f"{gap.rows:,.0f}" if math.isfinite(gap.rows) else "never"
+    ends = _interval(*gap.sequence), best, more, _interval(*gap.recent)
+    return (f"{gap.first} − {gap.second}", ranged(gap.estimate), *ends)
+
+
+def overlap(found: Evaluation) -> Table:
+    header = ("candidate", "effective rows", "mean weight", "largest weight", "could be logged")
+    rows = [
+        (
+            name,
+            f"{worth.effective:,.0f}",
+            number(worth.mean_weight),
+            number(worth.largest_weight),
+            f"{worth.support:.1%}",
+        )
+        for name, worth in found.values.items()
+    ]
+    check = found.found.check
+    note = (
+        "Effective rows: as many of its own would tell as much. A mean weight is 1 but for noise. "
+        f"Sample-ratio check: p = {check.p:.2g}; what fits least is {check.what}, expected "
+        f"{check.expected:,.4g} and found {check.found:,.4g}"
+    )
+    return Table("Overlap", header, rows, note)
+
+
+def curve(found: Evaluation) -> Table:
+    curves = {name: found.curve(name) for name in found.values}
+    counts = next(iter(found.found.values.values()))[:, 0]
+    rows = []
+    for k, start in enumerate(found.starts.tolist()):
+        cells = (
+            f"{number(middle[k])} {_interval(band.low[k], band.high[k])}"
+            for middle, band in curves.values()
+        )
+        rows.append((moment(found, start), f"{counts[k]:,.0f}", *cells))
+    note = f"Windows of {window(found)}: doubly robust value, and its interval at every moment"
+    return Table("Value over time", ("from", "rows", *curves), rows, note)
+
+
+def ranged(found: Estimate) -> str:
+    if math.isnan(found.low):
+        return number(found.value)
+    return f"{number(found.value)} {_interval(found.low, found.high)}"
+
+
+def _interval(low: float, high: float) -> str:
+    return f"[{number(low)}, {number(high)}]"
+
+
+def markdown(found: Evaluation) -> str:
+    """The report as Markdown."""
+    parts = [f"# Evaluation of {', '.join(found.values)}", *found.verdicts]
+    parts += [f"{found.rows:,} of {found.log.counts.rows:,} rows were used."]
+    parts += ["\n".join(f"- {note}" for note in found.notes)] if found.notes else []
+    for table in tables(found):
+        lines = [_line(table.header), _line(["---"] * len(table.header)), *map(_line, table.rows)]
+        parts += [f"## {table.title}", table.note + ".", "\n".join(lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def to_dict(found: Evaluation) -> dict[str, Any]:
+    """All numbers; what is not finite is None."""
+    windows = found.found.windows
+    data = {
+        "verdicts": found.verdicts,
+        "notes": found.notes,
+        "level": found.level,
+        "clip": found.clip,
+        "model": found.found.model,
+        "log": found.log.counts.to_dict(),
+        "values": {name: worth._asdict() for name, worth in found.values.items()},
+        "differences": [gap._asdict() for gap in found.differences],
+        "ratios": found.found.check._asdict(),
+        "windows": {
+            "unit": "seconds" if windows.timed else "rows",
+            "width": windows.width,
+            "starts": found.starts.tolist(),
+            "rows": next(iter(found.found.values.values()))[:, 0].tolist(),
+            "values": {name: _curves(found.curve, name) for name in found.values},
+            "differences": [
+                {"first": g.first, "second": g.second} | _curves(found.gap_curve, g.first, g.second)
+                for g in found.differences
+            ],
+        },
+    }
+    plain: dict[str, Any] = _plain(data)
+    return plain
+
+
+def _curves(of: Callable[..., Any], *names: str) -> dict[str, Any]:
+    """In each window, and of all rows up to its end."""
+    out: dict[str, Any] = {}
+    for kind, running in (("window", False), ("running", True)):
+        middle, band = of(*names, running=running)
+        out[kind] = {"dr": middle, "low": band.low, "high": band.high}
+    return out
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

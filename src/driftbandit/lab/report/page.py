@@ -1,0 +1,242 @@
+"""One page that opens without a network: charts, tables and where the numbers came from.
+
+Its script stands beside this file, in page.js; `pages` has the style and the charts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from html import escape
+from importlib import resources
+from typing import Any
+
+import polars as pl
+
+from driftbandit.lab.report.summary import stored_study
+from driftbandit.lab.report.tables import Item, Table
+from driftbandit.lab.run.store import Store
+from driftbandit.pages import POLICY, asset
+from driftbandit.pages.styles import DARK, STROKE, hero_of, looks
+
+# Column of the curves, caption, axis title, and whether its axis starts logarithmic.
+CHARTS = (
+    ("regret", "Cumulative regret, mean over seeds and its 95 % interval", "regret", False),
+    ("cost_us", "Cost of a round, median", "µs per round", True),
+    ("bytes", "Memory", "bytes", True),
+    ("error", "Tracking error, distance of the estimate to the truth", "distance", False),
+    ("coverage", "Share of seeds with the truth inside the confidence set", "share", False),
+)
+FIGURE_SPACE, POINT_SPACE = "\N{FIGURE SPACE}", "\N{PUNCTUATION SPACE}"  # wide as a digit, a point
+SHARED = "Timings were taken while cells shared cores; they are too long."
+
+
+def page(
+    store: Store,
+    summaries: Sequence[Table],
+    per_world: Sequence[Table],
+    lines: pl.DataFrame,
+    hero: str | None = None,
+) -> str:
+    """The report as HTML: summaries over all environments, then a section for each."""
+    study = stored_study(store)
+    title = escape((study and (study.title or study.name)) or store.folder.resolve().name)
+    data = _data(lines, hero)
+    sections = "".join(_section(k, table, data) for k, table in enumerate(per_world))
+    overviews = "".join(
+        f'<section><h2 id="summary-{k}">{escape(table.title)}</h2>{_table(table)}</section>'
+        for k, table in enumerate(summaries)
+    )
+    # A label must not be able to close the script element.
+    encoded = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    return "\n".join(
+        [
+            '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{title}</title><style>{asset('page.css')}</style></head><body>",
+            f'<header><h1>{title}</h1><button type="button" id="theme">Light / dark</button>',
+            f"{_contents(summaries, per_world)}</header>",
+            f"<main>{_toggles(data['policies'])}{overviews}{sections}{_origin(store)}</main>",
+            f'<script type="application/json" id="data">{encoded}</script>',
+            f"<script>{asset('draw.js')}{_beside('page.js')}</script></body></html>",
+        ]
+    )
+
+
+def _beside(name: str) -> str:
+    return (resources.files("driftbandit.lab.report") / name).read_text(encoding="utf-8")
+
+
+def _data(lines: pl.DataFrame, hero: str | None) -> dict[str, Any]:
+    """Everything the charts show, once: policies, and per environment the rounds and the series."""
+    names = lines["policy"].unique().sort().to_list()
+    slugs, best = _slugs(names), hero_of(names, hero)
+    policies = [
+        {
+            "label": label,
+            "slug": slugs[label],
+            "hero": label == best,
+            "colour": look.colour,
+            "dark": DARK.get(look.colour, look.colour),
+            "dash": " ".join(f"{STROKE * length:g}" for length in look.dash),
+        }
+        for label, look in looks(names).items()
+    ]
+    places = {label: place for place, label in enumerate(names)}
+    parts = lines.sort("environment").partition_by("environment", maintain_order=True)
+    return {"policies": policies, "worlds": [_world(part, places) for part in parts]}
+
+
+def _world(part: pl.DataFrame, places: dict[str, int]) -> dict[str, Any]:
+    t = part.select(pl.col("round").unique().sort())
+    series = []
+    for policy in part.partition_by("policy", maintain_order=True):
+        aligned = t.join(policy, on="round", how="left", maintain_order="left")
+        columns = ["deviation", "half", *(column for column, *_ in CHARTS)]
+        values = {column: _rounded(aligned[column]) for column in columns}
+        known = {k: v for k, v in values.items() if any(x is not None for x in v)}
+        series.append({"policy": places[policy["policy"][0]]} | known)
+    return {"t": t["round"].to_list(), "series": series}
+
+
+def _rounded(values: pl.Series) -> list[float | None]:
+    """Five digits, which no screen can tell from more."""
+    finite = (v if v is not None and math.isfinite(v) else None for v in values.to_list())
+    short = (None if v is None else float(f"{v:.5g}") for v in finite)
+    return [int(v) if v is not None and v == int(v) else v for v in short]
+
+
+def _slugs(labels: list[str]) -> dict[str, str]:
+    """Names for use in ids, all different."""
+    found: dict[str, str] = {}
+    for label in labels:
+        slug = base = re.sub(r"[^A-Za-z0-9]+", "-", label).strip("-") or "policy"
+        number = 1
+        while slug in found.values():
+            number += 1
+            slug = f"{base}-{number}"
+        found[label] = slug
+    return found
+
+
+def _contents(summaries: Sequence[Table], per_world: Sequence[Table]) -> str:
+    links = [(f"summary-{k}", table.title) for k, table in enumerate(summaries)]
+    links += [(f"environment-{k}", table.title) for k, table in enumerate(per_world)]
+    links.append(("origin", "Study and provenance"))
+    items = "".join(f'<li><a href="#{name}">{escape(text)}</a></li>' for name, text in links)
+    return f'<nav aria-label="Contents"><ul>{items}</ul></nav>'
+
+
+def _swatch(policy: dict[str, Any]) -> str:
+    return (
+        f'<svg width="28" height="8" aria-hidden="true"><path d="M0 4H28" stroke-width="'
+        f'{3.5 if policy["hero"] else STROKE}" style="stroke: light-dark({policy["colour"]}, '
+        f'{policy["dark"]})" stroke-dasharray="{policy["dash"]}"/></svg>'
+    )
+
+
+def _toggles(policies: list[dict[str, Any]]) -> str:
+    items = "".join(
+        f'<label><input type="checkbox" checked id="toggle-{p["slug"]}" data-policy="{k}">'
+        f"{_swatch(p)}{escape(p['label'])}</label>"
+        for k, p in enumerate(policies)
+    )
+    return (
+        f"<fieldset><legend>Policies shown in all charts; a double click isolates one</legend>"
+        f'<div class="policies">{items}</div><button type="button" id="all">all</button> '
+        '<button type="button" id="none">none</button></fieldset>'
+    )
+
+
+def _section(number: int, table: Table, data: dict[str, Any]) -> str:
+    world = data["worlds"][number]
+    shown = [chart for chart in CHARTS if any(chart[0] in s for s in world["series"])]
+    first, *others = (_chart(table.title, *chart) for chart in shown)
+    return (
+        f'<section data-world="{number}" aria-labelledby="environment-{number}"><h2 '
+        f'id="environment-{number}">{escape(table.title)}</h2><div class="world">{first}'
+        f'{_readout(world, data["policies"])}<div class="pair">{"".join(others)}</div></div>'
+        f"{_table(table)}</section>"
+    )
+
+
+def _readout(world: dict[str, Any], policies: list[dict[str, Any]]) -> str:
+    """The legend beside the charts, which also shows the values at the round pointed at."""
+    entries = "".join(
+        f'<li data-entry="{k}"><button type="button" data-policy="{k}" aria-pressed="true">'
+        f"{_swatch(policies[k])}<span>{escape(policies[k]['label'])}</span><i></i><small></small>"
+        "</button></li>"
+        for k in (series["policy"] for series in world["series"])
+    )
+    return f'<aside class="readout"><p class="faint"></p><ol>{entries}</ol></aside>'
+
+
+def _chart(world: str, column: str, caption: str, axis: str, log: bool) -> str:
+    button = '<button type="button" data-axis="{0}" aria-pressed="{1}">log {0}</button>'
+    buttons = button.format("x", "false") + button.format("y", str(log).lower())
+    label = escape(f"{caption}, against the round, in {world}; a table gives the final numbers")
+    return (
+        f"<figure><figcaption><span>{caption}</span>{buttons}</figcaption>"
+        f'<div class="chart" role="img" aria-label="{label}" data-x="linear" '
+        f'data-column="{column}" data-title="{axis}" data-y="{"log" if log else "linear"}"></div>'
+        "</figure>"
+    )
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.header)
+    columns = [_aligned([item.text for item in column]) for column in zip(*table.rows)]
+    body = "".join(
+        f'<tr><th scope="row">{escape(row[0].text)}</th>'
+        + "".join(_cell(item, column[k]) for item, column in zip(row[1:], columns[1:]))
+        + "</tr>"
+        for k, row in enumerate(table.rows)
+    )
+    return (
+        f'<figure class="table"><figcaption>{escape(table.note)}.</figcaption><div class="scroll" '
+        f'tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        "</figure>"
+    )
+
+
+def _cell(item: Item, text: str) -> str:
+    kind = ' class="text"' if re.match(r"[a-z_]{3,} ", item.text) else ""
+    return (
+        f"<td{kind}><b>{escape(text)}</b></td>" if item.best else f"<td{kind}>{escape(text)}</td>"
+    )
+
+
+def _aligned(texts: Sequence[str]) -> list[str]:
+    """Padded so that the decimal points of a column stand one below the other, number by number."""
+    split = [re.split(r"([−\d.]*\d)", text) for text in texts]  # numbers at odd places
+    shape = max(map(len, split))
+    parts = [pieces for pieces in split if len(pieces) == shape]
+    for place in range(1, shape, 2):
+        whole = [pieces[place].partition(".") for pieces in parts]
+        left, right = (max(len(number[k]) for number in whole) for k in (0, 2))
+        for pieces, (a, point, b) in zip(parts, whole):
+            gap = POINT_SPACE if right and not point else ""
+            pad = gap + FIGURE_SPACE * (right - len(b))
+            pieces[place] = FIGURE_SPACE * (left - len(a)) + a + point + b
+            pieces[place + 1] = re.sub(r"^[],%]*", rf"\g<0>{pad}", pieces[place + 1])
+    return ["".join(pieces) for pieces in split]
+
+
+def _origin(store: Store) -> str:
+    """The study's text and where its numbers came from."""
+    path, runs = store.folder / "study.toml", store.runs()
+    text = path.read_text(encoding="utf-8") if path.exists() else "not stored"
+    last = runs[-1] if runs else {}
+    facts = "".join(
+        f'<tr><th scope="row">{escape(str(key))}</th><td>{escape(str(value))}</td></tr>'
+        for key, value in last.items()
+    )
+    note = f"<p><strong>{SHARED}</strong></p>" if any(r.get("shared_cores") for r in runs) else ""
+    return (
+        f'<section><h2 id="origin">Study and provenance</h2>{note}<details><summary>Study</summary>'
+        f"<pre>{escape(text)}</pre></details><details><summary>Provenance: last of {len(runs)} runs"
+        f'</summary><table class="facts"><tbody>{facts}</tbody></table></details></section>'
+    )

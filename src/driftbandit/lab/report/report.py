@@ -1,0 +1,106 @@
+"""The report of a stored study: tables, figures and a page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from driftbandit.lab.report.aggregate import Runs, aggregates, draw_profiles, normalised_runs
+from driftbandit.lab.report.figures import WIDTHS, draw_regret
+from driftbandit.lab.report.page import page
+from driftbandit.lab.report.regret_slopes import fit_orders, orders_table
+from driftbandit.lab.report.summary import (
+    chosen,
+    curves,
+    final_regrets,
+    finals,
+    named,
+    stored_policies,
+)
+from driftbandit.lab.report.sweeps import draw_sweeps, sweeps
+from driftbandit.lab.report.tables import (
+    Table,
+    across_worlds,
+    overview,
+    panels,
+    to_latex,
+    to_markdown,
+)
+from driftbandit.lab.run.store import Store
+
+
+def write_report(
+    folder: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    reference: str | None = None,
+    policies: Sequence[str] = (),
+    hero: str | None = None,
+    focus: Sequence[str] = (),
+    width: str = "full",
+) -> dict[str, Path]:
+    """Write tables, figures and report.html of a stored study; returns the files by kind.
+
+    Differences are to `reference`; only `policies` are shown, or all; `hero` is emphasised; with a
+    `focus`, figures grey out everybody else; `width` is "neurips", "icml" or "full".
+    """
+    if width not in WIDTHS:
+        raise ValueError(f"width {width!r} is unknown: choose one of {', '.join(WIDTHS)}")
+    store = Store(folder)
+    ends, lines = finals(store, reference, policies), curves(store, policies=policies)
+    shown = ends["policy"].unique().sort().to_list()
+    named([*focus, *([hero] if hero else [])], shown)
+    runs = normalised_runs(final_regrets(store, policies), ends["reference"][0])
+    target = Path(out) if out else store.folder / "report"
+    target.mkdir(parents=True, exist_ok=True)
+    paths = _write_texts(store, target, ends, lines, runs, hero)
+    paths |= draw_regret(lines, target, width, hero, focus)
+    swept = draw_sweeps(sweeps(store.current().values(), ends), target, width, hero)
+    profiles = draw_profiles(runs, target, width, hero, focus) if runs else {}
+    more = {"sweep": swept, "profile": profiles}
+    return paths | {f"{name} {kind}": p for name, of in more.items() for kind, p in of.items()}
+
+
+def names_of(folder: str | os.PathLike[str], text: str | None) -> list[str]:
+    """Policies from a list with commas; names that have commas themselves are found whole."""
+    known, names = stored_policies(Store(folder)), []
+    pieces = [piece.strip() for piece in (text or "").split(",") if piece.strip()]
+    while pieces:
+        joined = (", ".join(pieces[:k]) for k in range(len(pieces), 0, -1))
+        names.append(next((name for name in joined if name in known), pieces[0]))
+        pieces = pieces[names[-1].count(",") + 1 :]
+    return named(names, known) if names else []
+
+
+def _write_texts(
+    store: Store,
+    target: Path,
+    ends: pl.DataFrame,
+    lines: pl.DataFrame,
+    runs: Runs | None,
+    hero: str | None,
+) -> dict[str, Path]:
+    per_world, summaries = panels(ends, chosen(store)), _summaries(ends, runs)
+    tables = [*summaries, *per_world]
+    texts = {
+        "md": ("table.md", "\n".join(to_markdown(table) for table in tables)),
+        "tex": ("table.tex", "\n".join(to_latex(table) for table in tables)),
+        "csv": ("finals.csv", ends.write_csv()),
+        "html": ("report.html", page(store, summaries, per_world, lines, hero)),
+    }
+    if orders := fit_orders(store):
+        texts["orders"] = ("orders.md", orders_table(orders))
+    for name, text in texts.values():
+        (target / name).write_text(text, encoding="utf-8")
+    return {kind: target / name for kind, (name, _) in texts.items()}
+
+
+def _summaries(ends: pl.DataFrame, runs: Runs | None) -> list[Table]:
+    """What stands above the tables of single environments."""
+    found = [overview(ends)] if ends["environment"].n_unique() > 1 else []
+    if runs:
+        found.insert(0, across_worlds(aggregates(runs), runs.scale, runs.left_out))
+    return found

@@ -1,0 +1,1 @@
+"""Running studies: cells, workers, clusters, and the store of results. Imports `study` only."""

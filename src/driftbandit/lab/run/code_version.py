@@ -1,0 +1,180 @@
+"""The version of the code behind a result: a hash over every module that it imports.
+
+Imports are read from the sources, not run, and followed inside this package and inside the folder
+of a plug-in. A name that a package only passes on leads to the module that defines it: what uses
+one environment does not depend on all. Comments and docstrings do not count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+from driftbandit.lab.run.imports import Link, Parsed, parsed
+from driftbandit.plugins import home_of
+from driftbandit.recipe import Recipe
+
+PACKAGE = "driftbandit"
+HERE = Path(__file__).resolve().parents[2]
+ALWAYS = "driftbandit.lab.run.play"  # plays every cell
+ENDINGS = (".py", "/__init__.py", *EXTENSION_SUFFIXES)
+
+Roots = Mapping[str, str]  # modules that define classes; the folders from which they are imported
+
+
+def roots_of(*recipes: str) -> dict[str, str]:
+    """The modules that define these recipes, given as JSON, and those inside them."""
+    roots = {}
+    for name in sorted({name for text in recipes for name in re.findall(r'"type": "(\w+)"', text)}):
+        for kind in Recipe.kinds(name)[name].__mro__:
+            module = kind.__module__
+            if issubclass(kind, Recipe) and not module.startswith(f"{PACKAGE}."):
+                roots[module.replace("__mp_main__", "__main__")] = str(home_of(module))
+            elif issubclass(kind, Recipe):
+                roots[module] = ""  # wherever this package is
+    return roots
+
+
+def is_installed(home: str) -> bool:
+    """Whether a folder is one of Python's own, where everything else lies too."""
+    return not {"site-packages", "dist-packages"}.isdisjoint(Path(home).parts)
+
+
+class Versions:
+    """Versions of the code of recipes, as it is on disk now; every file is read once."""
+
+    def __init__(self) -> None:
+        self._sources: dict[frozenset[tuple[str, str]], Sources] = {}
+        self._known: dict[frozenset[tuple[str, str]], str] = {}
+
+    def of(self, *recipes: str) -> str:
+        """The version behind recipes, given as JSON."""
+        return self.of_roots(roots_of(*recipes))
+
+    def of_roots(self, roots: Roots) -> str:
+        """The version of modules and of all that they need."""
+        what = frozenset(roots.items())
+        if what not in self._known:
+            self._known[what] = self.sources(roots).version(roots)
+        return self._known[what]
+
+    def sources(self, roots: Roots) -> Sources:
+        """The sources among which these modules find what they import."""
+        places = frozenset(
+            (name.split(".")[0] if is_installed(home) else "", home)
+            for name, home in roots.items()
+            if home
+        )
+        return self._sources.setdefault(places, Sources(places))
+
+
+class Sources:
+    """Modules of this package and of the folders of plug-ins; of installed packages, their own."""
+
+    def __init__(self, places: Iterable[tuple[str, str]]) -> None:
+        self._tops = {top: Path(home) for top, home in places if top} | {PACKAGE: HERE}
+        self._homes = [Path(home) for top, home in sorted(places) if not top]
+        self._paths: dict[str, Path | None] = {}
+        self._needs: dict[str, frozenset[str]] = {}
+
+    def version(self, roots: Iterable[str]) -> str:
+        """Hash over all modules that the roots need."""
+        digest = hashlib.sha256()
+        for name in sorted(self.modules(roots)):
+            digest.update(f"{name}\0{self._parsed(name).text}\0".encode())
+        return digest.hexdigest()[:16]
+
+    def modules(self, roots: Iterable[str]) -> dict[str, Path]:
+        """The modules that the roots import, and those that these import, and so on."""
+        found: dict[str, Path] = {}
+        waiting = [ALWAYS, *roots]
+        while waiting:
+            name = waiting.pop()
+            path = self.find(name)
+            if path is not None and name not in found:
+                found[name] = path
+                waiting += self._needed(name)
+        return found
+
+    def _needed(self, name: str) -> frozenset[str]:
+        if name not in self._needs:
+            links = self._parsed(name).links
+            modules = {module for link in links for module in self._led_to(link)}
+            self._needs[name] = frozenset(modules.union(self._parents(name)))
+        return self._needs[name]
+
+    def find(self, name: str) -> Path | None:
+        """The file of a module, its folder if it is a package without code, or None."""
+        if name not in self._paths:
+            self._paths[name] = self._find(name)
+        return self._paths[name]
+
+    def _find(self, name: str) -> Path | None:
+        if name == "__main__":
+            return Path(str(sys.modules[name].__file__)).resolve()
+        top = self._tops.get(name.split(".")[0])
+        for home in [top] if top else self._homes:
+            stem = str(home.joinpath(*name.split(".")))
+            paths = [Path(stem + ending) for ending in ENDINGS]
+            known = next((path for path in paths if path.is_file()), None)
+            if known or Path(stem).is_dir():
+                return known or Path(stem)
+        return None
+
+    def _parsed(self, name: str) -> Parsed:
+        path = self.find(name)
+        assert path is not None
+        return parsed(path, name if _is_package(path) else name.rpartition(".")[0])
+
+    def _parents(self, name: str) -> Iterator[str]:
+        """Packages around a module that do more than pass names on."""
+        parts = name.split(".")
+        for depth in range(1, len(parts)):
+            package = ".".join(parts[:depth])
+            if self.find(package) is not None and not self._parsed(package).bare:
+                yield package
+
+    def _led_to(self, link: Link) -> Iterable[str]:
+        """The modules that an import depends on."""
+        path = self.find(link.module)
+        if path is None:
+            return
+        if not _is_package(path):
+            yield link.module
+        elif link.names:
+            yield from self._from_package(path, link)
+        elif not self._parsed(link.module).bare:
+            yield link.module
+
+    def _from_package(self, path: Path, link: Link) -> Iterator[str]:
+        package, (first, *rest) = link.module, link.names
+        passed_on = self._passed_on(package, path)
+        if first == "*":
+            yield package
+            for each in passed_on.values():
+                yield from self._led_to(each)
+        elif first in passed_on:
+            target = passed_on[first]
+            yield from self._led_to(Link(target.module, (*target.names, *rest)))
+        elif self.find(f"{package}.{first}") is not None:
+            yield from self._led_to(Link(f"{package}.{first}", tuple(rest)))
+        elif not (first.startswith("__") and first.endswith("__")):
+            yield package
+
+    def _passed_on(self, package: str, path: Path) -> dict[str, Link]:
+        """Names that a package takes from elsewhere, also those it loads when they are asked for
+        (a stub says from where)."""
+        names = dict(self._parsed(package).passed_on)
+        stub = path.with_suffix(".pyi")
+        if stub.is_file():
+            names |= parsed(stub, package).passed_on
+        own = (Link(package), *(Link(package, (name,)) for name in names))
+        return {name: link for name, link in names.items() if link not in own}
+
+
+def _is_package(path: Path) -> bool:
+    return path.is_dir() or path.stem == "__init__"

@@ -1,0 +1,189 @@
+"""Exploration: rules that turn a learner into decisions whose probabilities are known exactly.
+
+Randomness comes from a hash of words, such as (the loop's seed, the decision's id, the policy's
+name), and never from a clock or a stream: the same words and learner give the same decision.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from driftbandit import validate
+from driftbandit.bandit import Bandit
+from driftbandit.features.hashing import stable
+from driftbandit.policies.base import Floats, Ints
+from driftbandit.policies.rows import RowPolicy
+from driftbandit.recipe import Recipe
+
+Words = tuple[int | str, ...]
+
+
+def draw(*words: int | str) -> float:
+    """A number in [0, 1) that only depends on these words; the last one says what it is for.
+
+    >>> draw(7, "decision 1", "pick") == draw(7, "decision 1", "pick")
+    True
+    """
+    return math.ldexp(_hash(words) >> 11, -53)
+
+
+def _hash(words: Words) -> int:
+    """64 bits; JSON keeps ("a", "b") and ("ab",), or 1 and "1", apart."""
+    return stable(json.dumps(words))
+
+
+def pick(p: Floats, words: Words) -> int:
+    """An arm, k with probability p[k]; never one of probability 0."""
+    edges = np.cumsum(p)
+    return int(np.searchsorted(edges, draw(*words, "pick") * edges[-1], side="right"))
+
+
+@dataclass(frozen=True)
+class Rule(Recipe):
+    """Base of rules: what `weights` says, and a share `uniform` of all decisions among K arms.
+
+    So no probability is below uniform/K, and every logged decision can later be evaluated for any
+    other policy. A rule reads the bandit and leaves it as it is.
+    """
+
+    uniform: float = 0.0
+    former: ClassVar[Mapping[str, str]] = {"share": "uniform"}
+
+    def __post_init__(self) -> None:
+        meaning = "part of all decisions to explore with"
+        uniform = validate.nonnegative("uniform", self.uniform, meaning)
+        if uniform > 1.0:
+            raise ValueError(f"uniform must be at most 1, such as 0.02, got {uniform:g}")
+        self._set(uniform=uniform)
+
+    def weights(self, bandit: Bandit, X: Floats, words: Words) -> Floats:
+        """Probabilities of arms X (K, dim) before the uniform share is mixed in."""
+        raise NotImplementedError
+
+    def probabilities(self, bandit: Bandit, X: Floats, words: Words) -> Floats:
+        """Exact probabilities of arms X (K, dim): math.fsum of them is 1.0."""
+        p = (1.0 - self.uniform) * self.weights(bandit, X, words) + self.uniform / len(X)
+        return completed(p, int(np.argmax(p)))
+
+
+def completed(p: Floats, k: int) -> Floats:
+    """p with p[k] made 1 minus the others, rounded once."""
+    p[k] = -1.0
+    p[k] = -math.fsum(p.tolist())
+    return p
+
+
+@dataclass(frozen=True)
+class Floor(Rule):
+    """The policy's own choice, and uniform exploration: p = (1 - uniform) 1[best] + uniform/K.
+
+    >>> from driftbandit import DOMD, Problem
+    >>> bandit = Bandit(DOMD(problem=Problem(dim=1)))
+    >>> Floor(0.5).probabilities(bandit, np.array([[0.0], [1.0]]), (7, "decision 1", "DOMD"))
+    array([0.25, 0.75])
+    """
+
+    def weights(self, bandit: Bandit, X: Floats, words: Words) -> Floats:
+        if bandit.policy.noise_size:
+            raise ValueError(
+                f"{bandit.policy.name} draws its arms, so their probabilities are not known: use "
+                "exploration='ucb', or exploration=Thompson()"
+            )
+        p = np.zeros(len(X))
+        p[bandit.choose(X)] = 1.0
+        return p
+
+
+@dataclass(frozen=True)
+class Thompson(Rule):
+    """Thompson sampling: theta is drawn `draws` times, and the decision from the winners.
+
+    p is the histogram of the winners, so it is exact however few the draws. They come from the
+    normal distribution of the estimate with `width` times its standard deviations.
+    """
+
+    draws: int = field(default=100, kw_only=True)
+    width: float = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(
+            draws=validate.count("draws", self.draws, "draws of theta for a decision"),
+            width=validate.nonnegative("width", self.width, "in standard deviations"),
+        )
+
+    def weights(self, bandit: Bandit, X: Floats, words: Words) -> Floats:
+        if not isinstance(bandit.policy, RowPolicy):
+            raise ValueError(f"{bandit.policy.name} has no distribution to draw from: use DOMD")
+        bandit.policy.problem.check_contexts(X)
+        rng = np.random.default_rng(_hash((*words, "draw")))
+        noise = rng.standard_normal((X.shape[1], self.draws))
+        C = np.linalg.cholesky(bandit.curvature)
+        drawn = bandit.theta[:, None] + self.width * np.linalg.solve(C.T, noise)  # C C' = H
+        winners = np.argmax(X @ drawn, axis=0)
+        return np.bincount(winners, minlength=len(X)) / self.draws
+
+
+@dataclass(frozen=True)
+class InverseGap(Rule):
+    """Inverse-gap weighting (SquareCB, Foster and Rakhlin 2020) on the policy's mean rewards.
+
+    p = 1 / (K + gamma gap) for every arm but the best, whose gap is 0 and which gets the rest. A
+    gap is a part of the reward's range, so gamma has no unit. gamma = strength sqrt(1 + rounds).
+    """
+
+    strength: float = field(default=10.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        meaning = "larger explores less"
+        self._set(strength=validate.nonnegative("strength", self.strength, meaning))
+
+    def weights(self, bandit: Bandit, X: Floats, words: Words) -> Floats:
+        mean = means(bandit, X)
+        best = int(np.argmax(mean))
+        gamma = self.strength * math.sqrt(1.0 + bandit.rounds)
+        gap = (mean[best] - mean) / bandit.policy.problem.family.range
+        p = 1.0 / (len(X) + gamma * gap)
+        p[best] = 0.0
+        p[best] = 1.0 - p.sum()
+        return p
+
+
+def means(bandit: Bandit, X: Floats) -> Floats:
+    """Mean reward of every arm, as the policy estimates it; `predict` adds intervals, which take
+    a hundred times as long."""
+    problem, theta = bandit.policy.problem, getattr(bandit, "theta", None)
+    if theta is None:
+        raise ValueError(f"{bandit.policy.name} keeps no estimate to compare arms by: use DOMD")
+    problem.check_contexts(X)
+    return np.clip(problem.family.mu(X @ theta), problem.family.low, problem.family.high)
+
+
+class Sequence(NamedTuple):
+    """Arms in order of position, and the probabilities of all K arms at each position, given
+    those before it: 0 for arms that are already placed."""
+
+    arms: Ints  # (k,)
+    probabilities: Floats  # (k, K)
+
+
+def sequence(
+    k: int, n_arms: int, at: Callable[[int, Ints], Floats], take: Callable[[int, Floats], int]
+) -> Sequence:
+    """k arms, position by position: `at` says with which probabilities among those that are left,
+    `take` which one it is."""
+    if not 1 <= k <= n_arms:
+        raise ValueError(f"k must be from 1 to the number of arms, {n_arms}, got {k}")
+    arms, p, left = np.empty(k, dtype=np.int64), np.zeros((k, n_arms)), np.arange(n_arms)
+    for place in range(k):
+        p[place, left] = at(place, left)
+        arms[place] = take(place, p[place])
+        left = left[left != arms[place]]
+    return Sequence(arms, p)

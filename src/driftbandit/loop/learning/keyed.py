@@ -1,0 +1,148 @@
+"""A learner for each key, born from the population's and still a function of the log.
+
+All examples train the population. A key's own learner is born at its first example: it begins with
+the population's estimate of that moment, trusted as if it came from a few rewards of its own, and
+departs from it as evidence comes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any
+
+import numpy as np
+
+from driftbandit.bandit import Bandit
+from driftbandit.loop.config import Declaration
+from driftbandit.loop.learning.learner import Learner, View, digest, elapsed
+from driftbandit.loop.state.reward_windows import Example
+from driftbandit.loop.state.versions import Version
+from driftbandit.loop.storage.events import LedgerError
+from driftbandit.policies.base import Floats
+from driftbandit.policies.domd import DOMD
+from driftbandit.policies.growth import grown_rows
+
+TRUST = 30.0  # rewards of one's own that the population is worth, at most
+
+
+def learner_for(declaration: Declaration, version: Version) -> Learner:
+    """The learner of a loop that has learnt nothing."""
+    return (Learner if declaration.key is None else Keyed)(declaration, version)
+
+
+class Own:
+    """The learner of one key."""
+
+    def __init__(self, policy: DOMD, row: Floats, last: float) -> None:
+        self.row, self.last, self.bandit = row, last, Bandit.from_row(policy, row)
+
+
+class Keyed(Learner):
+    """The population in `row`, and a row for each key that was trained."""
+
+    def __init__(self, declaration: Declaration, version: Version) -> None:
+        self._own: dict[str, Own] = {}
+        super().__init__(declaration, version)
+
+    @property
+    def policy(self) -> DOMD:
+        policy = self.version.policy
+        assert isinstance(policy, DOMD)
+        return policy
+
+    def train(self, example: Example, x: Floats | None) -> None:
+        with self.lock:
+            if x is not None and example.key is not None:
+                self._train_own(example.key, example, x)
+            super().train(example, x)
+
+    def _train_own(self, key: str, example: Example, x: Floats) -> None:
+        own = self._own.get(key)
+        if own is None:
+            own = self._own[key] = self._begun(key)
+        self._learn(own.bandit, x, example, own.last)
+        own.last = example.at
+
+    def _begun(self, key: str) -> Own:
+        return Own(self.policy, born(self.policy, self.row), self.last)
+
+    @property
+    def bandits(self) -> dict[str, Bandit]:
+        """Learners by key."""
+        with self.lock:
+            return {key: own.bandit for key, own in self._own.items()}
+
+    def view(self, at: float, key: str | None) -> View:
+        return self.exact(at, key)
+
+    def aged(self, at: float, key: str | None) -> float:
+        own = self._own.get(str(key))
+        return super().aged(at, key) if own is None or not self.timed else elapsed(at, own.last)
+
+    def seen(self, aged: float, key: str | None) -> View:
+        own = self._own.get(str(key))
+        if own is not None and not self.timed:
+            return View(own.bandit, self.seq, self.examples, 0.0)
+        row = born(self.policy, self.row) if own is None else own.row
+        return View(self._older(row, aged), self.seq, self.examples, aged)
+
+    def drop(self, key: str) -> None:
+        with self.lock:
+            self._own.pop(key, None)
+
+    def _grow(self, larger: Version) -> None:
+        before, (keys, rows) = self.policy, self._rows()
+        super()._grow(larger)
+        if keys:
+            self._restore(keys, grown_rows(before, self.policy, rows), self._lasts())
+
+    def _rows(self) -> tuple[list[str], Floats]:
+        keys = sorted(self._own)
+        return keys, np.array([self._own[key].row for key in keys])
+
+    def _lasts(self) -> list[float]:
+        return [self._own[key].last for key in sorted(self._own)]
+
+    def _restore(self, keys: list[str], rows: Floats, lasts: list[float]) -> None:
+        own = (Own(self.policy, row.copy(), last) for row, last in zip(rows, lasts))
+        self._own = dict(zip(keys, own))
+
+    def state(self) -> tuple[dict[str, Any], bytes]:
+        with self.lock:
+            about, state = super().state()
+            keys, rows = self._rows()
+            more = rows.astype("<f8").tobytes()
+            lasts = [None if last == -math.inf else last for last in self._lasts()]
+            return about | {"keys": keys, "lasts": lasts, "own": digest(more)}, state + more
+
+    def load(self, about: dict[str, Any], state: bytes, version: Version) -> None:
+        with self.lock:
+            size = 8 * version.policy.row_size
+            super().load(about, state[:size], version)
+            keys, more = about["keys"], state[size:]
+            if digest(more) != about["own"] or len(more) != size * len(keys):
+                raise LedgerError("the checkpoint is damaged: its learners are not whole")
+            rows = np.frombuffer(more, dtype="<f8").astype(np.float64)
+            lasts = [-math.inf if last is None else last for last in about["lasts"]]
+            self._restore(keys, rows.reshape(len(keys), version.policy.row_size), lasts)
+
+    @property
+    def digest(self) -> str:
+        with self.lock:
+            keys, rows = self._rows()
+            whole = repr(keys).encode() + rows.astype("<f8").tobytes() + super().digest.encode()
+            return hashlib.blake2b(whole, digest_size=16).hexdigest()
+
+
+def born(policy: DOMD, population: Floats) -> Floats:
+    """The row of a key that begins like the population: its theta, and its curvature above lambda
+    times s, so that it weighs no more than `TRUST` rewards."""
+    old, new = policy.view(population[None]), policy.init(1)
+    t, gamma, lam = float(old.t[0]), float(policy.discount or 1.0), float(new.floor[0])
+    rounds = t if gamma == 1.0 else (1.0 - gamma**t) / (1.0 - gamma)
+    s = min(1.0, TRUST / max(rounds, 1.0))
+    new.theta[:], new.g[:] = old.theta, old.g
+    new.basis[:] = np.maximum(new.basis, s * old.basis)
+    new.H[:] += s * (old.H - lam * np.eye(policy.problem.dim))
+    return np.array(policy.rows(new)[0])

@@ -1,0 +1,176 @@
+"""The learner of a loop: a row of numbers that is a function of the log."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import platform
+import threading
+import time
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandit import files
+from driftbandit.bandit import Bandit
+from driftbandit.loop import time_discount
+from driftbandit.loop.config import Declaration
+from driftbandit.loop.state.reward_windows import Example
+from driftbandit.loop.state.versions import Version
+from driftbandit.loop.storage.events import Event, LedgerError
+from driftbandit.policies.base import Floats
+from driftbandit.policies.growth import grown_rows
+from driftbandit.recipe import Recipe
+
+FRESH = 1.0  # seconds for which an aged view serves
+
+
+class View(NamedTuple):
+    """A bandit to decide with, and what it had learnt: that is stored with the decision."""
+
+    bandit: Bandit
+    seq: int  # the event that gave the latest example
+    examples: int
+    aged: float  # seconds by which its memory was aged
+
+
+class Learner:
+    """One row, trained example by example. Hold `lock` while a view is used."""
+
+    def __init__(self, declaration: Declaration, version: Version) -> None:
+        self.reward = declaration.reward
+        self.lock = threading.RLock()
+        self.seq, self.examples, self.last = 0, 0, -math.inf  # last: `at` of what was trained last
+        self._put(version, version.policy.fresh.copy())
+
+    def _put(self, version: Version, row: Floats) -> None:
+        self.version, self.row, self.timed = version, row, version.timed
+        self.bandit = Bandit.from_row(version.policy, row)
+        self._aged: tuple[float, float, View] | None = None
+
+    def train(self, example: Example, x: Floats | None) -> None:
+        """One example; x is the row of the chosen arm, None if no arm was chosen."""
+        with self.lock:
+            if x is not None:
+                self._learn(self.bandit, x, example, self.last)
+                self.last = example.at
+            self.seq, self.examples = example.event, self.examples + 1
+
+    def _learn(self, bandit: Bandit, x: Floats, example: Example, last: float) -> None:
+        """One example for a bandit that was trained at `last` before."""
+        steps = time_discount.steps(elapsed(example.at, last)) if self.timed else 1.0
+        if x.size < self.version.policy.problem.dim:
+            x = self.version.features.pad(x)
+        bandit.update(x, self.reward.inside(example.value)[0], steps=steps)
+
+    def grow(self, event: Event) -> None:
+        """More coordinates, which nothing is known of."""
+        features = Recipe.from_dict(event.read()["features"])
+        larger = self.version.grown(features, self.reward)
+        with self.lock:
+            self._grow(larger)
+            self.count(event)
+
+    def become(self, other: Learner, event: Event) -> None:
+        """All that another one has learnt, and its version; `event` promoted it."""
+        about, state = other.state()
+        about |= {"seq": self.seq, "examples": self.examples}
+        self.load(about, state, other.version.promoted(event.seq))
+
+    def count(self, event: Event) -> None:
+        """A change that is no example counts like one: what was decided before it was decided by
+        another learner."""
+        self.seq, self.examples = event.seq, self.examples + 1
+
+    def _grow(self, larger: Version) -> None:
+        row = grown_rows(self.version.policy, larger.policy, self.row[None])[0]
+        self._put(larger, np.ascontiguousarray(row))
+
+    def view(self, at: float, key: str | None) -> View:
+        """The learner as it is at this time for this key, which only matters where each has its
+        own; in time it ages, and an aged view serves for a second."""
+        if not self.timed:
+            return self.seen(0.0, key)
+        if self._aged:
+            made, then, view = self._aged
+            if 0.0 <= at - then < FRESH and time.monotonic() - made < FRESH:
+                return view
+        view = self.exact(at, key)
+        self._aged = time.monotonic(), at, view
+        return view
+
+    def exact(self, at: float, key: str | None) -> View:
+        """The same with all examples so far, which a view that serves for a second may not have."""
+        return self.seen(self.aged(at, key), key)
+
+    def aged(self, at: float, key: str | None) -> float:
+        """Seconds by which the memory for a key ages until then."""
+        return elapsed(at, self.last) if self.timed else 0.0
+
+    def seen(self, aged: float, key: str | None) -> View:
+        """The learner for a key, or a copy that has aged by so many seconds."""
+        bandit = self._older(self.row, aged) if self.timed else self.bandit
+        return View(bandit, self.seq, self.examples, aged)
+
+    def _older(self, row: Floats, seconds: float) -> Bandit:
+        bandit = Bandit.from_row(self.version.policy, row.copy())
+        if seconds > 0.0:
+            bandit.forget(time_discount.steps(seconds))
+        return bandit
+
+    def drop(self, key: str) -> None:
+        """What was learnt of one key alone goes; here nothing is."""
+
+    def state(self) -> tuple[dict[str, Any], bytes]:
+        """A checkpoint: what it is, and its numbers."""
+        with self.lock:
+            state = self.row.astype("<f8").tobytes()
+            about = {
+                "seq": self.seq,
+                "examples": self.examples,
+                "last": self.last if self.last > -math.inf else None,
+                "version": self.version.name,
+                "format": files.VERSION,
+                "digest": digest(state),
+                "fingerprint": fingerprint(),
+            }
+        return about, state
+
+    def load(self, about: dict[str, Any], state: bytes, version: Version) -> None:
+        """Go on from a checkpoint."""
+        whole = digest(state) == about["digest"] and len(state) == 8 * version.policy.row_size
+        if not whole or about["format"] != files.VERSION:
+            raise LedgerError("the checkpoint is damaged, or of another version of driftbandit")
+        row = np.frombuffer(state, dtype="<f8").astype(np.float64)
+        with self.lock:
+            self._put(version, row)
+            self.seq, self.examples = about["seq"], about["examples"]
+            self.last = -math.inf if about["last"] is None else about["last"]
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of all it has learnt: equal only if every bit is."""
+        with self.lock:
+            return digest(self.row.astype("<f8").tobytes())
+
+
+def elapsed(at: float, last: float) -> float:
+    """Seconds since something was trained; 0 if nothing was."""
+    return max(0.0, at - last) if last > -math.inf else 0.0
+
+
+def digest(state: bytes) -> str:
+    return hashlib.blake2b(state, digest_size=16).hexdigest()
+
+
+@cache
+def fingerprint() -> str:
+    """Where the same log gives the same bits; elsewhere learners agree to 1e-9."""
+    import llvmlite.binding
+    import numba
+
+    from driftbandit import __version__
+
+    cpu = f"{platform.machine()} {llvmlite.binding.get_host_cpu_name()}"
+    return f"driftbandit {__version__}, numpy {np.__version__}, numba {numba.__version__}, {cpu}"

@@ -1,0 +1,155 @@
+"""`driftbandit serve`, `driftbandit keys` and `driftbandit backup`."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+File = Annotated[
+    str, typer.Argument(help="The ledger: an SQLite file, made if there is none, or postgresql://")
+]
+keys = typer.Typer(help="Who may use a service.", no_args_is_help=True)
+
+
+def serve(
+    file: Annotated[
+        str | None, typer.Argument(help="The ledger, as shop.db or postgresql://; made if new.")
+    ] = None,
+    demo: Annotated[
+        bool,
+        typer.Option("--demo", help="A simulated shop that turns over, in a ledger nobody keeps."),
+    ] = False,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8100,
+    open_door: Annotated[
+        bool, typer.Option("--open", help="Without keys; on this machine only.")
+    ] = False,
+    rate: Annotated[float, typer.Option(help="Requests a second of one key.")] = 5000.0,
+    body: Annotated[int, typer.Option(min=1, help="Bytes of a request at most.")] = 1_000_000,
+    arms: Annotated[int, typer.Option(min=1, help="Arms of a decision at most.")] = 1000,
+    certificate: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="TLS: a PEM file.")
+    ] = None,
+    private_key: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="TLS: its key, a PEM file.")
+    ] = None,
+) -> None:
+    """Serve the loops of a file over HTTP (docs/service.md)."""
+    _needed()
+    from driftbandit.service import server
+    from driftbandit.service.http.limits import Limits
+
+    options: dict[str, Any] = {
+        "host": host,
+        "port": port,
+        "limits": Limits(rate=rate, body=body, arms=arms),
+        "certificate": _text(certificate),
+        "private_key": _text(private_key),
+    }
+    server.check_host(host, open_door or demo)
+    if demo:
+        _demo(file, options)
+        return
+    if file is None:
+        raise ValueError("name the ledger, such as shop.db, or look at --demo first")
+    if not open_door and (token := server.first_key(file)):
+        print(f"first key, with the role admin; it is shown only now: {token}", flush=True)
+    server.log_to_stderr()
+    _run(server.server(file, open_door=open_door, **options))
+
+
+def _demo(file: str | None, options: dict[str, Any]) -> None:
+    """Without keys, on this machine, in a folder that goes away."""
+    from driftbandit.service import server
+    from driftbandit.service.ops import demo
+
+    if file is not None:
+        raise ValueError("--demo has a ledger of its own: leave the file out")
+    server.log_to_stderr("WARNING")
+    logging.getLogger("driftbandit.loop").setLevel("ERROR")  # the page shows its concerns
+    with tempfile.TemporaryDirectory() as folder:
+        made = server.server(Path(folder) / "demo.db", open_door=True, **options)
+        look = (lambda: server.address(made)), (lambda: made.should_exit)
+        shop = threading.Thread(target=demo.run, args=look)
+        shop.start()
+        try:
+            _run(made)
+        finally:
+            made.should_exit = True  # also where it could not start
+            shop.join()
+
+
+def _run(made: Any) -> None:
+    try:
+        made.run()
+    except KeyboardInterrupt:
+        return  # uvicorn has stopped by then, and loops are closed
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def backup(
+    file: Annotated[str, typer.Argument(help="The ledger, an SQLite file.")],
+    copy: Annotated[Path, typer.Argument(help="The new file.")],
+) -> None:
+    """Copy a ledger while it is in use; the same command the other way restores it."""
+    from driftbandit.service.ops import backup as backups
+
+    size = backups.backup(file, copy)
+    print(f"{copy}: {size:,} bytes, checked")
+
+
+@keys.command()
+def create(
+    file: File,
+    name: Annotated[str, typer.Argument(help="Whose key it is.")],
+    role: Annotated[list[str], typer.Option(help="decide, reward, read or admin; repeat it.")],
+) -> None:
+    """Make a key and show it, once."""
+    print(_keys(file, new=True).create(name, role))
+
+
+@keys.command()
+def revoke(file: File, name: Annotated[str, typer.Argument(help="Whose key it is.")]) -> None:
+    """A key is of no use a second later."""
+    _keys(file).revoke(name)
+
+
+@keys.command("list")
+def show(file: File) -> None:
+    """All keys, without their secrets."""
+    for key in _keys(file).all().values():
+        day = time.strftime("%Y-%m-%d", time.gmtime(key.made))
+        print(f"{key.name:<40} {' '.join(key.roles):<30} {day}")
+
+
+def _keys(file: str, *, new: bool = False) -> Any:
+    _needed()
+    from driftbandit.loop.storage.store import is_url
+    from driftbandit.service.http.auth import Keys
+
+    if not (new or is_url(file) or Path(file).exists()):
+        raise ValueError(f"{file!r} does not exist: check the name")
+
+    return Keys(file)
+
+
+def _needed() -> None:
+    try:
+        import httptools  # noqa: F401
+        import msgspec  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"{error.name} is missing: install the service with pip install 'driftbandit[service]'"
+        ) from None

@@ -1,0 +1,1 @@
+"""The dashboard: one page without data, and the stream of events that fills it."""

@@ -1,0 +1,309 @@
+// ---- the service: every request carries the key, if there is one
+
+const at = id => document.getElementById(id);
+const KEY = "driftbandit key", AGAIN = 2000; // milliseconds until a service that is away is asked again
+const BREAK = 300; // milliseconds from one stream to the next
+let key = sessionStorage.getItem(KEY), watching = null, latest = null;
+
+const ask = (address, options = {}) => fetch(address, { cache: "no-store", ...options,
+  headers: key ? { Authorization: `Bearer ${key}` } : {} });
+const loopAt = name => `v1/loops/${encodeURIComponent(name)}`;
+const pause = time => new Promise(done => setTimeout(done, time));
+
+async function* events(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ""; ;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split("\n\n");
+    rest = parts.pop();
+    for (const part of parts) yield JSON.parse(part.slice("data: ".length));
+  }
+}
+
+async function refused(answer) {
+  const problem = await answer.json().catch(() => ({}));
+  complain(problem.detail ?? `the service answers ${answer.status}`);
+  if (answer.status === 401 || answer.status === 403) forget();
+  return answer.status;
+}
+
+async function watch() {
+  watching?.abort();
+  const own = watching = new AbortController();
+  while (!own.signal.aborted) {
+    try {
+      await follow(own.signal);
+      await pause(BREAK);
+    } catch (error) {
+      if (own.signal.aborted) return;
+      say("The service does not answer. It is asked again.");
+      await pause(AGAIN);
+    }
+  }
+}
+
+async function follow(signal) {
+  const answer = await ask("v1/loops", { signal });
+  if (!answer.ok) return await refused(answer), pause(AGAIN);
+  const name = chosen((await answer.json()).loops);
+  if (name === undefined) return say("No loop is declared yet."), pause(AGAIN);
+  const stream = await ask(`${loopAt(name)}/live`, { signal });
+  if (!stream.ok) return await refused(stream), pause(AGAIN);
+  for await (const view of events(stream.body)) show(view);
+}
+
+// ---- which loop, which key
+
+function chosen(names) {
+  const list = at("loops");
+  const name = names.find(each => `#${encodeURIComponent(each)}` === location.hash) ?? names[0];
+  list.replaceChildren(...names.map(each => new Option(each, each, false, each === name)));
+  at("choice").hidden = !names.length;
+  return name;
+}
+
+function forget() {
+  watching?.abort();
+  sessionStorage.removeItem(KEY);
+  key = null;
+  for (const id of ["view", "choice", "report", "forget"]) at(id).hidden = true;
+  at("door").hidden = root.dataset.door === "open";
+  say("");
+}
+
+function enter() {
+  at("door").hidden = true;
+  at("forget").hidden = !key;
+  watch();
+}
+
+at("door").addEventListener("submit", event => {
+  event.preventDefault();
+  key = at("key").value.trim();
+  at("key").value = "";
+  sessionStorage.setItem(KEY, key);
+  complain("");
+  enter();
+});
+at("forget").addEventListener("click", () => { complain(""); forget(); });
+at("loops").addEventListener("change", () => { location.hash = encodeURIComponent(at("loops").value); });
+window.addEventListener("hashchange", watch);
+at("report").addEventListener("click", async () => {
+  say("The log is evaluated.");
+  const answer = await ask(`${loopAt(at("loops").value)}/evaluation.html`);
+  if (!answer.ok) return refused(answer);
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await answer.blob());
+  link.download = "evaluation.html";
+  link.click();
+  return URL.revokeObjectURL(link.href);
+});
+
+// ---- words and numbers; all that comes from the service is set as text
+
+const say = text => { at("state").textContent = text; };
+function complain(text) {
+  at("wrong").textContent = text;
+  at("wrong").hidden = !text;
+}
+
+const percent = value => `${(100 * value).toFixed(1)} %`;
+const signed = value => (value < 0 ? "−" : "+") + number(Number(Math.abs(value).toPrecision(2)));
+const plain = value => (value < 0 ? "−" : "") + number(Math.abs(value));
+const mean = found => found ? plain(Number(found.mean.toPrecision(3))) : "unknown";
+const range = found => found ?
+  `${[found.low, found.high].map(end => plain(Number(end.toPrecision(3)))).join(" to ")}` : "";
+const NAMES = { loop: "live" };
+const nameOf = name => Object.hasOwn(NAMES, name) ? NAMES[name] : name;
+
+function element(name, text, ...inner) {
+  const node = document.createElement(name);
+  if (text !== undefined) node.textContent = text;
+  node.append(...inner);
+  return node;
+}
+
+function tile(name, label, text, note, value) {
+  const shown = element("dd", text), box = element("div", undefined, element("dt", label), shown);
+  box.dataset.tile = name;
+  shown.dataset.value = value ?? "";
+  box.append(element("small", note));
+  return box;
+}
+
+const ORDER = { loop: 0, uniform: 2 }; // the others between them
+function tiles({ report, behind, waiting, mode, policy }) {
+  const last = name => Object.hasOwn(ORDER, name) ? ORDER[name] : 1;
+  const named = Object.entries(report.values).sort(([a], [b]) => last(a) - last(b));
+  const values = named.map(([name, found]) =>
+    tile(`value-${name}`, `reward, ${nameOf(name)}`, mean(found), range(found), found?.mean));
+  const { memory } = report;
+  return [...values,
+    tile("decisions", "decisions", report.decisions.toLocaleString("en"), `${policy}, ${mode}`, report.decisions),
+    tile("rewards", "rewards", report.rewards.toLocaleString("en"), `latest ${report.recent.toLocaleString("en")} are judged`, report.rewards),
+    tile("memory", "memory", memory === null ? "unknown" : number(Math.round(memory)), report.state ?? "rewards", memory),
+    tile("exploration", "exploration", percent(report.exploration), "chance of another arm", report.exploration),
+    tile("missing", "missing", percent(report.missing), `late ${percent(report.late)}`, report.missing),
+    tile("behind", "learner behind", `${behind.toFixed(1)} s`, `${waiting} examples wait`, behind)];
+}
+
+function who({ acts, candidates }) {
+  const shares = Object.entries(candidates).map(([name, share]) => `${name} ${share ? percent(share) : "in the shadow"}`);
+  return `Decides now: ${acts}.${shares.length ? ` Candidates: ${shares.join(", ")}.` : ""}`;
+}
+
+// ---- charts over time
+
+const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 43200, 86400];
+const EDGE = { left: 52, right: 14, top: 10, bottom: 26 };
+const clock = options => new Intl.DateTimeFormat("en-GB", options);
+const seconds = clock({ hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const minutes = clock({ hour: "2-digit", minute: "2-digit" }), days = clock({ day: "numeric", month: "short" });
+const time = moment => seconds.format(1000 * moment);
+
+function timeTicks([from, to], most) {
+  const least = (to - from) / most;
+  const step = STEPS.find(each => each >= least) ?? 86400 * Math.ceil(least / 86400);
+  const format = step < 60 ? seconds : step < 86400 ? minutes : days, found = [];
+  for (let t = Math.ceil(from / step) * step; t <= to; t += step) found.push([t, format.format(1000 * t)]);
+  return found;
+}
+
+// All middles, and intervals as far as they are not out of all proportion.
+function heights(series) {
+  const points = series.flatMap(each => each.points).filter(Boolean);
+  const middles = points.map(point => point.y), ends = points.flatMap(point => [point.low, point.high]);
+  const low = Math.min(...middles), high = Math.max(...middles), room = 0.7 * (high - low || Math.abs(high) || 1);
+  const found = [Math.max(Math.min(...ends), low - room), Math.min(Math.max(...ends), high + room)];
+  return found[0] < found[1] ? found : [found[0] - 0.5, found[1] + 0.5];
+}
+
+function plot(box, series, label = number) {
+  const points = series.flatMap(each => each.points).filter(Boolean);
+  const { width, height } = box.getBoundingClientRect();
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  for (const [name, value] of Object.entries({ width, height })) svg.setAttribute(name, value);
+  box.replaceChildren(svg);
+  if (!points.length) return add(svg, "text", { x: width / 2, y: height / 2, "text-anchor": "middle" }, "No reward is known yet.");
+  const times = points.map(point => point.x), ends = [Math.min(...times), Math.max(...times)];
+  const x = scale(false, ends[0] < ends[1] ? ends : [ends[0] - 1, ends[1] + 1], [EDGE.left, width - EDGE.right]);
+  const y = scale(false, heights(series), [height - EDGE.bottom, EDGE.top]);
+  axes(svg, x, y, { width, height }, label);
+  series.forEach(each => lines(add(svg, "g", { class: `series series-${each.place}` }), each, x, y));
+  return svg;
+}
+
+function axes(svg, x, y, { width, height }, label) {
+  for (const value of ticks(y)) {
+    add(svg, "line", { class: "grid", x1: EDGE.left, x2: width - EDGE.right, y1: y(value), y2: y(value) });
+    add(svg, "text", { x: EDGE.left - 6, y: y(value) + 4, "text-anchor": "end" }, label(value));
+  }
+  for (const [moment, text] of timeTicks(x.domain, width / 110)) {
+    const room = Math.min(Math.max(x(moment), EDGE.left), width - EDGE.right - 20);
+    add(svg, "text", { x: room, y: height - 6, "text-anchor": "middle" }, text);
+  }
+}
+
+function lines(group, { name, points }, x, y) {
+  const clip = value => y(Math.min(Math.max(value, y.domain[0]), y.domain[1])).toFixed(1);
+  for (const run of runs(points)) {
+    const there = run.map(p => `${x(p.x).toFixed(1)},${clip(p.high)}`), back = run.map(p => `${x(p.x).toFixed(1)},${clip(p.low)}`);
+    add(group, "path", { class: "band", d: `M${[...there, ...back.reverse()].join("L")}Z` });
+    add(group, "path", { class: "line", d: `M${run.map(p => `${x(p.x).toFixed(1)},${clip(p.y)}`).join("L")}` });
+  }
+  for (const p of points.filter(each => each?.text)) {
+    add(add(group, "circle", { class: "dot", cx: x(p.x), cy: clip(p.y), r: 3.5 }), "title", {}, `${name}, ${p.text}`);
+  }
+}
+
+// Points that follow each other without a gap.
+function runs(points) {
+  const found = [[]];
+  for (const point of points) {
+    if (point) found[found.length - 1].push(point);
+    else found.push([]);
+  }
+  return found.filter(run => run.length);
+}
+
+function legend(box, series) {
+  box.replaceChildren(...series.map(({ name, place }) => {
+    const swatch = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    swatch.setAttribute("class", `series series-${place}`);
+    for (const [side, size] of [["width", 28], ["height", 8]]) swatch.setAttribute(side, size);
+    add(swatch, "path", { class: "line", d: "M0 4H28" });
+    return element("span", undefined, swatch, name);
+  }));
+}
+
+const PLACES = { loop: 0, default: 1 };
+function rewards(curve) {
+  const known = name => name !== "uniform" && curve.some(each => each.values[name]); // chance has a number, no line
+  const names = Object.keys(curve[0]?.values ?? {}).filter(known);
+  return names.map((name, k) => ({ name: nameOf(name), place: Object.hasOwn(PLACES, name) ? PLACES[name] : k + 1,
+    points: curve.map(({ start, end, rows, values: { [name]: found } }) => found && {
+      x: (start + end) / 2, y: found.mean, low: found.low, high: found.high,
+      text: `${time(start)} to ${time(end)}: ${mean(found)} (${range(found)}), ${rows} decisions` }) }));
+}
+
+const level = (history, field, name, place) => ({ name, place,
+  points: history.map(each => each[field] === null ? null :
+    { x: each.at, y: each[field], low: each[field], high: each[field] }) });
+
+// ---- the view
+
+function changes({ health: { report: { changed } }, since }) {
+  at("since").textContent = since === null ? "Known once there is a while to compare." :
+    `Terms that have moved since ${time(since)} by more than they are uncertain` +
+    (changed.length ? ", the clearest first." : ": none.");
+  at("changed").hidden = !changed.length;
+  at("changed").tBodies[0].replaceChildren(...changed.map(({ term, before, after, deviation }) => {
+    const name = element("th", term);
+    name.scope = "row";
+    const moved = `${signed(after - before)} ± ${number(Number(deviation.toPrecision(2)))}`;
+    return element("tr", undefined, name, ...[signed(before), signed(after), moved].map(text => element("td", text)));
+  }));
+}
+
+function why({ runner_up: runner, lead, terms = {} }) {
+  const largest = Object.entries(terms).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+  const parts = largest.map(([term, value]) => `${term} ${signed(value)}`).join(", ");
+  if (runner === undefined || runner === null) return parts;
+  return `${signed(lead)} over ${runner}: ${parts}`;
+}
+
+function decisions(made) {
+  at("latest").tBodies[0].replaceChildren(...made.map(each => {
+    const place = each.position === null ? "" : ` (place ${each.position + 1})`;
+    const name = element("th", `${each.arm}${place}`), row = element("tr", undefined, name);
+    name.scope = "row";
+    row.dataset.id = each.id;
+    row.append(...[time(each.at), percent(each.probability), each.role, why(each)].map(text => element("td", text)));
+    return row;
+  }));
+}
+
+function show(view) {
+  latest = view;
+  const { health, history } = view, series = rewards(health.report.curve);
+  const shares = [level(history, "exploration", "exploration", 0), level(history, "missing", "missing", 1)];
+  for (const id of ["view", "report"]) at(id).hidden = false;
+  complain("");
+  at("concerns").replaceChildren(...health.report.concerns.map(text => element("li", text)));
+  at("tiles").replaceChildren(...tiles(health));
+  at("who").textContent = who(health.report);
+  legend(at("legend"), series);
+  legend(at("parts"), shares);
+  plot(at("reward"), series);
+  plot(at("memory"), [level(history, "memory", "memory", 0)]);
+  plot(at("shares"), shares, value => `${Number((100 * value).toPrecision(3))} %`);
+  changes(view);
+  decisions(view.latest);
+  document.title = `${health.name} · driftbandit`;
+  say(`live, ${time(history[history.length - 1].at)}`);
+}
+
+window.addEventListener("resize", () => latest && show(latest));
+if (root.dataset.door === "open" || key) enter();
+else forget();

@@ -1,0 +1,34 @@
+"""The dashboard: one page that needs nothing but this service. It holds no data: its script asks
+for them, with a key that the person who looks has typed in."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from hashlib import sha256
+from importlib import resources
+
+from driftbandit.pages import asset
+
+POLICY = (
+    "default-src 'none'; script-src {script}; style-src {style}; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+def page(open_door: bool) -> tuple[str, str]:
+    """The page, and its content security policy, which names script and style by their hashes."""
+    script = asset("draw.js") + _beside("dashboard.js")
+    style = asset("page.css") + _beside("dashboard.css")
+    html = _beside("dashboard.html")
+    for mark, text in (("door", "open" if open_door else "keys"), ("style", style)):
+        html = html.replace(f"{{{{{mark}}}}}", text)
+    html = html.replace("{{script}}", script)  # last: what it says is not filled in
+    return html, POLICY.format(script=_hash(script), style=_hash(style))
+
+
+def _beside(name: str) -> str:
+    return (resources.files("driftbandit.service.dashboard") / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,1 @@
+"""Operating a service: backups, Prometheus metrics, and the demonstration shop."""

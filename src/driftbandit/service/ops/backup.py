@@ -1,0 +1,48 @@
+"""Copies of a ledger: a file, consistent at one moment, while services and loops go on."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import uuid
+from contextlib import closing
+from pathlib import Path
+
+from driftbandit.loop.storage.store import connect, is_url
+
+
+def backup(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
+    """Copy a ledger to a new file, whole or not at all; says how many bytes it has."""
+    if is_url(source):
+        raise ValueError(
+            "PostgreSQL copies its databases itself: pg_dump --format=custom --file=copy.dump URL, "
+            "and pg_restore to go back (docs/deployment.md)"
+        )
+    target = Path(target)
+    if target.exists():
+        raise ValueError(f"{str(target)!r} exists: name another file, or move it away first")
+    if not Path(source).is_file():
+        raise ValueError(f"{str(source)!r} is not a file: check the name")
+    connect(source, write=False).close()  # refuses what holds no loops
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
+    try:
+        _copy(Path(source), temporary)
+        os.replace(temporary, target)
+    except OSError as error:
+        raise ValueError(f"{str(target)!r} cannot be written: {error}") from None
+    except sqlite3.Error as error:
+        raise ValueError(f"{str(source)!r} cannot be copied: {error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return target.stat().st_size
+
+
+def _copy(source: Path, temporary: Path) -> None:
+    """In one step, which sees one moment of the ledger; writers do not wait for it."""
+    with closing(sqlite3.connect(source)) as base, closing(sqlite3.connect(temporary)) as copy:
+        base.backup(copy)
+        (found,) = copy.execute("PRAGMA quick_check").fetchone()
+        if found != "ok":
+            raise sqlite3.DatabaseError(found)
+    with temporary.open("rb+") as file:
+        os.fsync(file.fileno())

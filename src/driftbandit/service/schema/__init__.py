@@ -1,0 +1,1 @@
+"""Messages: the types of every request and answer; the OpenAPI document is made from them."""

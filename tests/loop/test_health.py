@@ -1,0 +1,312 @@
+"""Health: shares, calibration, values by the log's own propensities, and what changed."""
+
+import json
+import logging
+import math
+
+import numpy as np
+import pytest
+
+from driftbandit import DOMD, AutoDOMD, Category, Features, Loop, Number, Reward
+from driftbandit.loop.reporting import watch
+from driftbandit.loop.reporting.estimates import estimate
+from driftbandit.loop.reporting.policy_values import default, value
+
+CLICKS = Reward(0, 1, wait=100, missing=0)
+FEATURES = Features(
+    context={"age": Number(0, 100, required=True)},
+    arm={"name": Category(["a", "b", "c"], required=True)},
+)
+ARMS = {name: {"name": name} for name in "abc"}
+TRUTH = {"a": 0.2, "b": 0.5, "c": 0.7}
+
+
+def opened(**options):
+    new = {"features": FEATURES, "reward": CLICKS, "policy": DOMD, "clock": "events"}
+    return Loop(":memory:", **(new | {"training": "inline", "exploration": 0.3} | options))
+
+
+def play(loop, n, truth=TRUTH, seed=0, start=0.0, k=None, **options):
+    """Decisions a second apart, rewarded at once: with the arm's mean, the same for all."""
+    rng = np.random.default_rng(seed)
+    for t in start + np.arange(float(n)):
+        made = loop.decide(
+            {"age": float(rng.uniform(0, 100))}, ARMS, k=k, id=f"{seed} {t}", at=t, **options
+        )
+        for position, arm in enumerate(made.arms if k else [made.arm]):
+            value = float(rng.random() < truth[arm])
+            loop.reward(made.id, value, position=position if k else None, at=t)
+    loop.close_windows(start + n + 1000.0)
+
+
+def inside(found, truth):
+    return found.low <= truth <= found.high
+
+
+def test_values_by_the_logs_own_probabilities():
+    with opened() as loop:
+        play(loop, 600, default="b")
+        found = loop.health()
+        log = loop.log()
+    assert inside(found.values["uniform"], np.mean(list(TRUTH.values())))
+    assert inside(found.values["default"], TRUTH["b"])
+    assert found.values["uniform"].high - found.values["uniform"].low < 0.25
+    r, p = log["reward"].to_numpy(), log["probability"].to_numpy()
+    w = 1.0 / (3.0 * p)  # the same by hand
+    assert found.values["uniform"].mean == pytest.approx((w * r).sum() / w.sum())
+    assert found.values["uniform"].effective == pytest.approx(w.sum() ** 2 / (w * w).sum())
+    chosen = (log["arm"] == "b").to_numpy() / p
+    assert found.values["default"].mean == pytest.approx((chosen * r).sum() / chosen.sum())
+    assert found.values["loop"].mean == pytest.approx(r.mean())
+    assert found.values["loop"].mean > found.values["uniform"].mean
+    favourite = np.array([max(each) for each in log["probabilities"]])
+    assert found.exploration == pytest.approx(np.mean(1.0 - favourite)) == pytest.approx(0.2)
+
+
+def test_intervals_cover_the_truth():
+    """Of 200 logs, 95 % of intervals hold what uniform choices earn; here 90 % at least."""
+    rng, hits = np.random.default_rng(5), 0
+    p, truth = np.array([0.8, 0.1, 0.1]), np.array([0.7, 0.4, 0.1])
+    for _ in range(200):
+        arms = rng.choice(3, size=300, p=p)
+        rewards = rng.random(300) < truth[arms]
+        found = estimate(rewards.tolist(), (1.0 / (3.0 * p[arms])).tolist(), (0.0, 1.0))
+        hits += inside(found, 0.4)
+    assert 180 <= hits < 200
+
+
+def test_a_slate_counts_with_what_was_before():
+    """Under uniform choices every position earns the same here."""
+    with opened(exploration=0.6) as loop:
+        play(loop, 400, k=2, default=["b", "a"])
+        found = loop.health()
+        log = loop.log()
+    assert found.recent == found.decisions == 400
+    assert inside(found.values["uniform"], np.mean(list(TRUTH.values())))
+    assert inside(found.values["default"], 0.5 * (TRUTH["a"] + TRUTH["b"]))
+    p, r = log["probability"].to_numpy().reshape(-1, 2), log["reward"].to_numpy().reshape(-1, 2)
+    w = np.cumprod(1.0 / (p * [3.0, 2.0]), axis=1)
+    assert found.values["uniform"].mean == pytest.approx((w * r).sum() / w.sum())
+
+
+def test_what_the_log_cannot_tell_is_unknown():
+    with opened(exploration=0.0) as loop:
+        play(loop, 50, default="b")
+        found = loop.health()
+        assert found.values["uniform"] is None
+        assert found.values["default"] is None
+        assert found.values["loop"].rows == 50
+        assert any("never" in each or "ever" in each for each in found.concerns)
+    with opened(holdout=0.5, exploration=0.3) as loop:
+        play(loop, 300, default="b")
+        found = loop.health()  # who is held out says nothing of uniform choices, but of the default
+        log = loop.log()
+        live = (log["role"] == "live").sum()
+        assert found.values["uniform"].rows == live < 300
+        assert found.values["default"].rows == 300
+        assert inside(found.values["uniform"], np.mean(list(TRUTH.values())))
+
+
+def test_shares():
+    with opened() as loop:
+        made = [loop.decide({"age": 5}, ARMS, id=str(t), at=float(t)) for t in range(10)]
+        for each in made[:4]:
+            loop.reward(each.id, 1, at=9.0)
+        loop.reward(made[4].id, 7, at=9.0)  # out of range
+        loop.cancel(made[5].id, at=9.0)
+        loop.close_windows(109.0)
+        loop.reward(made[6].id, 1, at=110.0)  # too late
+        for k, each in enumerate(made):
+            loop.metric(each.id, "revenue", k)
+        found = loop.health()
+        lines = {row["id"]: row["arm"] for row in loop.log().iter_rows(named=True)}
+    assert (found.decisions, found.rewards, found.recent) == (10, 5, 10)
+    assert found.missing == pytest.approx(4 / 9)
+    assert found.cancelled == pytest.approx(1 / 10)
+    assert found.clipped == found.late == pytest.approx(1 / 6)
+    assert len(found.concerns) >= 2
+    assert found.lag.examples == 0
+    for arm, mean in found.metrics["revenue"].items():
+        values = [k for k in range(10) if lines[str(k)] == arm]
+        assert mean is None if len(values) < 2 else mean.mean == pytest.approx(np.mean(values))
+
+
+def test_calibration_shows_what_was_not_expected():
+    with opened(policy=AutoDOMD) as loop:
+        play(loop, 500)
+        found = loop.health()
+        assert found.state in ("learning", "stationary", "drifting", "just changed")
+        assert found.memory > 50
+        assert len(found.calibration) == 5
+        assert sum(each.observed.rows for each in found.calibration) == 500
+        expected = [each.expected for each in found.calibration]
+        assert expected == sorted(expected)
+        assert inside(found.bias, 0.0) or abs(found.bias.mean) < 0.1
+        log = loop.log()
+        assert found.bias.mean == pytest.approx((log["reward"] - log["mean"]).mean())
+    with opened(policy=DOMD) as loop:
+        play(loop, 400)
+        play(loop, 60, dict.fromkeys(TRUTH, 0.0), seed=1, start=2000.0)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(watch, "WINDOW", 120)
+            found = loop.health()
+        assert found.recent <= 61
+        assert found.bias.high < 0.0
+        assert any("expected" in each for each in found.concerns)
+
+
+@pytest.mark.parametrize("n", [30, 500])
+def test_the_curve_is_the_values_window_by_window(n):
+    with opened() as loop:
+        play(loop, n, default="b", start=7.0)
+        loop.decide({"age": 5.0}, ARMS, id="open", at=3000.0)  # nothing is trained in its window
+        curve, log = loop.health().curve, loop.log()
+        log = log.filter(log["id"] != "open")
+    width = curve[0].end - curve[0].start
+    assert len(curve) == (16 if n == 30 else 17)
+    assert width == (2.0 if n == 30 else 30.0)
+    assert sum(window.rows for window in curve) == n
+    for window in curve:
+        assert window.start % width == 0.0
+        part = log.filter((log["at"] >= window.start) & (log["at"] < window.end))
+        r, p = part["reward"].to_numpy(), part["probability"].to_numpy()
+        if window.rows < 2:
+            assert window.values["loop"] is None
+            continue
+        assert window.values["loop"].mean == pytest.approx(r.mean())
+        w = (part["arm"] == "b").to_numpy() / p
+        if w.any():
+            assert window.values["default"].mean == pytest.approx((w * r).sum() / w.sum())
+    assert opened().health().curve == ()
+
+
+def test_concerns_are_not_logged_every_second(caplog):
+    with opened(exploration=0.0) as loop:
+        play(loop, 5)
+        for _ in range(3):
+            assert loop.health().concerns == ["no arm is ever explored: pass exploration=0.02"]
+    assert caplog.text.count("no arm is ever explored") == 1
+
+
+@pytest.mark.parametrize("policy", [DOMD, AutoDOMD])
+def test_what_changed_is_named(policy, caplog):
+    """Arm c is liked less from a date on; nothing else changes."""
+    with opened(policy=policy, exploration=1.0) as loop:
+        play(loop, 600)
+        then = 1650.0
+        assert loop.health(since=then).changed == ()
+        play(loop, 600, TRUTH | {"c": 0.05}, seed=1, start=1700.0)
+        caplog.set_level(logging.WARNING)
+        found = loop.health(since=then)
+        assert found.changed[0].term == "name=c"
+        assert found.changed[0].after < found.changed[0].before
+        assert "name=b" not in [each.term for each in found.changed]
+        assert "changed: name=c" in repr(found)
+        theta = loop._desk.learner.bandit.theta
+        weight = loop.features.encode({"age": 50.0}, [ARMS["c"]])[0]
+        place = loop.features.terms.index("name=c")
+        assert found.changed[0].after == pytest.approx(weight[place] * theta[place])
+        assert loop.health(since=-5.0).changed == ()  # before the first, anything was possible
+
+
+def test_folded_terms_are_named_together():
+    folded = Features(
+        context={"age": Number(0, 100)}, arm={"name": Category(["a", "b", "c"])}, dim=5
+    )
+    labels, reach = folded.plan.labels, folded.plan.reach
+    assert sorted(term for label in labels for term in label.split(" or ") if term) == sorted(
+        folded.terms
+    )
+    assert reach.shape == (5,)
+    exact = Features(context={"age": Number(0, 100)}, arm={"name": Category(["a", "b", "c"])})
+    assert tuple(exact.plan.labels) == exact.terms
+    X = np.abs(exact.encode({"age": 100.0}, ARMS)).max(axis=0)
+    assert (exact.plan.reach + 1e-12 >= X).all()
+
+
+def test_memory_in_rounds_and_in_time():
+    with opened(policy=DOMD) as loop:
+        play(loop, 300)
+        discount = loop.declaration.policy.discount
+        by_hand = (1.0 - discount**300) / (1.0 - discount)
+        assert loop.health().memory == pytest.approx(by_hand)
+    with opened(policy=DOMD, half_life="100s") as loop:
+        play(loop, 300)
+        now = loop._desk.clerk.clock
+        by_hand = sum(0.5 ** ((now - t) / 100.0) for t in range(300))
+        assert loop.health().memory == pytest.approx(by_hand)
+
+
+def test_it_can_be_sent_and_read():
+    money = Reward(0, 500, goal="min", wait=10, missing=500)
+    with opened(reward=money) as loop:
+        empty = loop.health()
+        assert (empty.decisions, empty.bias, empty.values["loop"]) == (0, None, None)
+        json.dumps(empty.to_dict(), allow_nan=False)
+        play(loop, 60)
+        found = loop.health(since=30.0)
+    text = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert text["values"]["loop"]["mean"] == found.values["loop"].mean
+    assert 0.0 <= found.values["loop"].mean <= 2.0  # raw: of 0 and 1 out of 500
+    assert text["calibration"][0]["observed"]["rows"] >= 20
+    assert "mean reward: loop" in repr(found)
+    with pytest.raises(ValueError, match="at must"):
+        opened().health(since="yesterday")
+
+
+def test_events_are_logged_and_nothing_is_printed(caplog, capsys):
+    caplog.set_level(logging.INFO, "driftbandit.loop")
+    with opened() as loop:
+        loop.configure(exploration=0.1)
+        loop.erase(key="nobody")
+    words = " ".join(record.getMessage() for record in caplog.records)
+    for what in ("is open", "decides by", "erased 0", "is closed"):
+        assert what in words
+    assert capsys.readouterr() == ("", "")
+
+
+def test_few_equal_values_do_not_look_certain():
+    found = estimate([0.0] * 10, ends=(0.0, 1.0))
+    assert found.low == 0.0
+    assert 0.1 < found.high < 0.4
+    assert estimate([1.0]) is None
+    assert estimate([1.0, 2.0], [0.0, 0.0]) is None
+    assert math.isclose(estimate([1.0, 3.0]).mean, 2.0)
+
+
+@pytest.mark.parametrize("start", [0.0, 1e9])
+def test_means_are_those_of_the_formula_far_from_zero_too(start):
+    rng = np.random.default_rng(2)
+    w, v = rng.random(50) ** 2, start + rng.random(50)
+    mean = (w @ v) / w.sum()
+    half = 1.96 * math.sqrt(((w * (v - mean)) ** 2).sum()) / w.sum()
+    found = estimate(v.tolist(), w.tolist())
+    assert found.mean == pytest.approx(mean, rel=1e-15)
+    assert found.high - found.mean == pytest.approx(half, rel=1e-5)
+    assert found.mean - found.low == pytest.approx(half, rel=1e-5)
+
+
+def line(rng, held):
+    """Two arms: the loop plays the default once in a hundred decisions."""
+    plays = held or rng.random() < 0.01
+    p = [1.0, 0.0] if held else [0.01, 0.99]
+    return {
+        "role": "holdout" if held else "active", "names": ["a", "b"], "default": "a",
+        "arm": "a" if plays else "b", "probability": p[0] if plays else p[1], "probabilities": p,
+        "position": None, "status": "trained",
+        "reward": float(rng.random() < (0.3, 0.6)[not plays]),
+    }  # fmt: skip
+
+
+def test_explored_defaults_do_not_drown_the_holdout():
+    """The value of the default is as certain as the holdout and the explored rows together."""
+    rng, found, holdout = np.random.default_rng(5), [], []
+    for _ in range(300):
+        lines = [line(rng, k % 10 == 0) for k in range(1000)]
+        found.append(value(lines, default, CLICKS))
+        holdout.append(np.mean([each["reward"] for each in lines[::10]]))
+    means = np.array([each.mean for each in found])
+    assert abs(means.mean() - 0.3) < 3 * means.std() / np.sqrt(300)
+    assert means.std() < 1.02 * np.std(holdout)  # three times that with plain weights
+    assert 0.92 < np.mean([inside(each, 0.3) for each in found]) <= 0.99
+    assert 100 < np.median([each.effective for each in found]) < 120

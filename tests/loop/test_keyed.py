@@ -1,0 +1,182 @@
+"""A learner for each key: born from the population with limited trust, a function of the log."""
+
+import json
+
+import numpy as np
+import pytest
+
+from driftbandit import DOMD, AutoDOMD, Bandit, Category, Features, Flag, Loop, Number, Reward
+from driftbandit.loop.learning.keyed import TRUST, born
+from driftbandit.loop.state.reward_windows import Example
+from driftbandit.loop.storage.events import LedgerError
+from driftbandit.loop.training import replay
+
+pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
+
+CLICKS = Reward(0, 1, wait=100, missing=0)
+FEATURES = Features(
+    context={"age": Number(0, 100, required=True)},
+    arm={"name": Category(["a", "b"], required=True)},
+)
+ARMS = {name: {"name": name} for name in "ab"}
+
+
+def opened(folder, **options):
+    new = {"features": FEATURES, "reward": CLICKS, "key": "user_id", "clock": "events"}
+    return Loop(folder / "a.db", **(new | {"training": "inline", "exploration": 0.2} | options))
+
+
+def play(loop, n=120, users=5, seed=0, start=0.0):
+    """Users with an even number like a, the others b; returns what was earned."""
+    rng, earned = np.random.default_rng(seed), []
+    for t in start + 5.0 * np.arange(n):
+        user = int(rng.integers(users))
+        made = loop.decide(
+            {"age": float(rng.uniform(0, 100))}, ARMS, id=f"{seed} {t}", key=f"u{user}", at=t
+        )
+        likes = made.arm == ("a" if user % 2 == 0 else "b")
+        earned.append(likes)
+        loop.reward(made.id, float(rng.random() < (0.9 if likes else 0.1)), at=t)
+    loop.close_windows(start + 5.0 * n + 1000.0)
+    return np.array(earned)
+
+
+def begun(policy, population):
+    """The row of a newcomer, by the formula."""
+    d, old = policy.problem.dim, policy.view(population[None])
+    t, gamma = old.t[0], policy.discount
+    rounds = max(1.0, sum(gamma**k for k in range(int(t))))
+    s, lam = min(1.0, TRUST / rounds), policy.init(1).H[0, 0, 0]
+    H = lam * np.eye(d) + s * (old.H[0] - lam * np.eye(d))
+    return old.theta[0], H
+
+
+def by_hand(loop):
+    """Population and learners, trained example by example from the log."""
+    policy = DOMD(problem=FEATURES.problem(CLICKS))
+    population, own = Bandit(policy), {}
+    lines = {line["seq"]: line for line in loop.log().iter_rows(named=True)}
+    for example in replay.unfold(loop._ledger, loop._desk.now, None)[1]:
+        assert isinstance(example, Example)
+        line = lines[example.decision]
+        if line["key"] not in own:
+            row = np.array(policy.rows(population._memory)[0])
+            own[line["key"]] = Bandit.from_row(policy, born(policy, row))
+            theta, H = begun(policy, row)
+            assert np.array_equal(own[line["key"]].theta, theta)
+            assert np.allclose(own[line["key"]].curvature, H, rtol=1e-9)
+        x = FEATURES.encode(json.loads(line["context"]), [ARMS[line["arm"]]])[0]
+        for bandit in (own[line["key"]], population):
+            bandit.update(x, CLICKS.inside(line["reward"])[0])
+    return population, own
+
+
+def check(loop):
+    again = replay.replay(loop._ledger, loop._desk.now, replay.origin(loop._ledger))
+    assert again.learner.digest == loop.digest
+    assert all(audit.logged == audit.computed for audit in loop.audits())
+
+
+def test_each_key_has_its_learner(tmp_path):
+    with opened(tmp_path) as loop:
+        assert isinstance(loop.declaration.policy, DOMD)
+        play(loop)
+        population, own = by_hand(loop)
+        learner = loop._desk.learner
+        assert np.array_equal(population.theta, learner.bandit.theta)
+        assert set(own) == set(learner._own) == {f"u{k}" for k in range(5)}
+        for key, bandit in own.items():
+            assert np.array_equal(bandit.theta, learner._own[key].bandit.theta)
+            assert np.array_equal(bandit.curvature, learner._own[key].bandit.curvature)
+            assert bandit.rounds < population.rounds
+        check(loop)
+        digest = loop.digest
+    with Loop(tmp_path / "a.db", training="inline") as loop:
+        assert loop.digest == digest
+        play(loop, 40, seed=1, start=5000.0)
+        check(loop)
+
+
+def test_who_is_new_decides_like_the_population(tmp_path):
+    with opened(tmp_path, exploration=0.0) as loop:
+        play(loop, users=2)
+        learner = loop._desk.learner
+        known, new = (learner.view(1e4, key).bandit for key in ("u0", "nobody"))
+        assert np.array_equal(new.theta, learner.bandit.theta)
+        assert not np.array_equal(known.theta, new.theta)
+        assert new.rounds == 0
+        X = FEATURES.encode({"age": 50.0}, ARMS)
+        widths = [np.ptp(b.predict(X, level=0.9)[1:], axis=0) for b in (learner.bandit, new)]
+        assert (widths[1] > widths[0]).all()  # it trusts less
+        made = loop.decide({"age": 5.0}, ARMS, key="nobody", at=1e4)
+        assert made.arm == list(ARMS)[new.choose(FEATURES.encode({"age": 5.0}, ARMS))]
+
+
+def test_it_pays_where_people_differ(tmp_path):
+    shares = {}
+    for key in ("user_id", None):
+        folder = tmp_path / str(key)
+        folder.mkdir()
+        with opened(folder, key=key, policy=DOMD) as loop:
+            shares[key] = play(loop, 300, users=4)[150:].mean()
+    assert shares["user_id"] > 0.75 > shares[None] + 0.1
+
+
+@pytest.mark.parametrize("half_life", ["20min", "1d"])
+def test_in_time_and_while_growing(tmp_path, half_life):
+    with opened(tmp_path, half_life=half_life) as loop:
+        play(loop, 60)
+        loop.add_features(context={"vip": Flag()})
+        play(loop, 30, seed=1, start=2000.0)
+        check(loop)
+        digest = loop.digest
+        learner = loop._desk.learner
+        assert {own.row.size for own in learner._own.values()} == {learner.row.size}
+    with Loop(tmp_path / "a.db", training="inline") as loop:
+        assert loop.digest == digest
+        check(loop)
+
+
+@pytest.mark.parametrize("relearn", [True, False])
+def test_who_is_erased_has_no_learner(tmp_path, relearn):
+    with opened(tmp_path) as loop:
+        play(loop)
+        loop.erase(key="u3", relearn=relearn)
+        assert "u3" not in loop._desk.learner._own
+        play(loop, 30, seed=1, start=5000.0)
+        check(loop)
+        digest = loop.digest
+    with Loop(tmp_path / "a.db", training="inline") as loop:
+        assert loop.digest == digest
+
+
+def test_in_the_background_and_as_slates(tmp_path):
+    with opened(tmp_path, training="background") as loop:
+        play(loop, 60)
+        slate = loop.decide({"age": 3.0}, ARMS, k=2, key="u1", at=3000.0)
+        loop.reward(slate.id, 1, position=1)
+        loop.close_windows(4000.0)
+        assert loop.wait_until_trained(10.0)
+        check(loop)
+        assert loop.health().decisions == 61
+
+
+def test_a_checkpoint_that_is_not_whole_is_left_out(tmp_path):
+    with opened(tmp_path) as loop:
+        play(loop, 40)
+        about, state = loop._desk.learner.state()
+        version = loop._desk.learner.version
+        with pytest.raises(LedgerError, match="not whole"):
+            loop._desk.learner.load(about, state[:-8], version)
+
+
+def test_what_is_wrong_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="must be DOMD"):
+        opened(tmp_path, policy=AutoDOMD, name="x")
+    for bad in ("", 3, "a\n"):
+        with pytest.raises(ValueError, match="key must"):
+            opened(tmp_path, key=bad, name="x")
+    with opened(tmp_path) as loop, pytest.raises(ValueError, match=r"user_id.*pass key="):
+        loop.decide({"age": 3.0}, ARMS, at=0.0)
+    with pytest.raises(ValueError, match="another key"):
+        Loop(tmp_path / "a.db", key="session")

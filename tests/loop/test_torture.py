@@ -1,0 +1,205 @@
+"""Loops under torture: any order of events, and kill -9 at any moment.
+
+`make torture` runs the long form of the same tests: 10,000 steps, 200 kills.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from driftbandit import DOMD, Category, Features, Flag, Loop, Number, Reward
+from driftbandit.loop.state.reward_windows import Example
+from driftbandit.loop.storage.ledger import Ledger
+from driftbandit.loop.training import replay
+from driftbandit.loop.writing import writer
+from naive_book import examples
+
+LONG = bool(os.environ.get("TORTURE"))
+FEATURES = Features(
+    context={"age": Number(0, 10), "position": Category([0, 1, 2])}, arm={"price": Number(0, 10)}
+)
+ARMS = {"a": {"price": 1}, "b": {"price": 9}, "c": {"price": 5}}
+REFUSED = ("too long ago", "another decision", "is a slate", "is not a slate")
+
+ids = st.sampled_from([f"id {k}" for k in range(12)])
+sizes = positions = st.sampled_from([None, 1, 2, 3])
+times = st.integers(0, 60).map(float)
+
+
+@contextmanager
+def allowed():
+    """What a loop may refuse here."""
+    try:
+        yield
+    except ValueError as error:
+        if not any(words in str(error) for words in REFUSED):
+            raise
+
+
+class Play(RuleBasedStateMachine):
+    """A loop and its log: the naive reading of the log and the book agree at every step."""
+
+    @initialize(
+        wait=st.sampled_from([0, 5, 20]),
+        missing=st.sampled_from([0, 0.5, None]),
+        key=st.sampled_from([None, "user_id"]),
+    )
+    def begin(self, wait, missing, key):
+        self.folder = tempfile.TemporaryDirectory()
+        self.reward, self.grown, self.now = Reward(0, 1, wait=wait, missing=missing), 0, 0.0
+        declared = {"features": FEATURES, "reward": self.reward, "policy": DOMD, "key": key}
+        self.open(exploration=0.5, clock="events", **declared)
+
+    def open(self, **declared):
+        self.loop = Loop(f"{self.folder.name}/a.db", training="inline", **declared)
+
+    @rule(id=ids, age=st.integers(0, 10), k=sizes, ahead=st.integers(-30, 5))
+    def decide(self, id, age, k, ahead):
+        at = max(0.0, self.now + ahead)
+        with allowed():
+            asked = {"k": k, "id": id, "key": f"user {age % 3}", "at": at}
+            made = self.loop.decide({"age": age}, ARMS, **asked)
+            self.now = max(self.now, at)
+            assert self.loop.decide({"age": age}, ARMS, **asked) == made
+
+    @rule(id=ids, value=st.sampled_from([0.0, 0.25, 1.0, 3.0]), position=positions, at=times)
+    def say(self, id, value, position, at):
+        with allowed():
+            self.loop.reward(id, value, position=position, at=min(at, self.now))
+
+    @rule(id=ids, position=positions, at=times)
+    def cancel(self, id, position, at):
+        with allowed():
+            self.loop.cancel(id, position=position, at=min(at, self.now))
+
+    @rule(by=st.integers(0, 25))
+    def advance(self, by):
+        self.now += by
+        self.loop.close_windows(self.now)
+
+    @rule(closed=st.booleans())
+    def restart(self, closed):
+        digest = self.loop.digest
+        if not closed:  # as after a crash: without a last checkpoint
+            self.loop._desk._stored = 10**9
+        self.loop.close()
+        self.open()
+        assert self.loop.digest == digest
+
+    @rule()
+    def grow(self):
+        if self.grown < 2:
+            self.grown += 1
+            self.loop.add_features(context={f"c{self.grown}": Flag()})
+
+    @invariant()
+    def agree(self):
+        if not hasattr(self, "loop"):
+            return
+        ledger, past = self.loop._ledger, self.loop._desk.now
+        state, changes = replay.unfold(ledger, past, None)
+        trained = [(c.decision, c.position, c.value) for c in changes if isinstance(c, Example)]
+        assert trained == examples(list(ledger.read()), self.reward.wait, self.reward.missing)
+        assert state.book.counts == self.loop.counts
+        assert state.book.open == self.loop._desk.clerk.book.open
+
+    def teardown(self):
+        if hasattr(self, "loop"):
+            ledger, past = self.loop._ledger, self.loop._desk.now
+            replayed, audits = replay.replay(ledger, past, None), list(self.loop.audits())
+            digest = self.loop.digest
+            self.loop.close()
+            self.folder.cleanup()
+            assert replayed.learner.digest == digest
+            assert all(audit.logged == audit.computed for audit in audits)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch, no_wait_for_the_disk):
+    """No wait for the disk: kill -9 does not stop the system."""
+    monkeypatch.setattr(writer, "EVERY", 3)
+
+
+def test_any_order_of_events():
+    Play.TestCase.settings = settings(
+        max_examples=200 if LONG else 10,
+        stateful_step_count=50 if LONG else 30,
+        deadline=None,
+        derandomize=not LONG,
+        suppress_health_check=list(HealthCheck),
+    )
+    Play.TestCase("runTest").runTest()
+
+
+VICTIM = """
+    import sys, threading
+    from driftbandit import AutoDOMD, Features, Loop, Number, Reward
+    from driftbandit.loop.writing import writer
+
+    clerk.EVERY, clerk.PAUSE = 20, 0.01
+    features = Features(context={"age": Number(0, 10)}, arm={"price": Number(0, 10)})
+    reward = Reward(0, 1, wait=0.02, missing=0)
+    loop = Loop(sys.argv[1], features=features, reward=reward, policy=AutoDOMD, exploration=0.1)
+    lock = threading.Lock()
+
+    def work(k):
+        n = 0
+        while True:
+            n += 1
+            slate = n % 3 == 0
+            arms = {"a": {"price": k}, "b": {"price": 9}}
+            made = loop.decide({"age": n % 10}, arms, k=2 if slate else None)
+            said = loop.reward(made.id, n % 2, position=n % 2 if slate else None)
+            with lock:
+                print(made.id, said, loop.counts["decide"], flush=True)
+
+    for k in range(4):
+        threading.Thread(target=work, args=(k,), daemon=True).start()
+    threading.Event().wait()
+"""
+
+
+def killed(path, seconds):
+    """What a process printed before it was killed, so many seconds after its first line."""
+    command = [sys.executable, "-c", textwrap.dedent(VICTIM), path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        text = process.stdout.readline()  # it lives
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        text += process.stdout.read()
+    return [line.split() for line in text.splitlines() if len(line.split()) == 3]
+
+
+def test_kill_at_any_moment(tmp_path):
+    path, rng, acknowledged = str(tmp_path / "a.db"), random.Random(7), {}
+    for _ in range(200 if LONG else 3):
+        for id, said, _ in killed(path, rng.uniform(0.0, 0.3)):
+            acknowledged[id] = said
+        ledger = Ledger(path, "loop")
+        events, past = list(ledger.read()), replay.past(ledger)
+        decided = {e.id for e in events if e.kind == "decide"}
+        rewarded = {e.id for e in events if e.kind == "reward"}
+        assert acknowledged.keys() <= decided
+        assert acknowledged.keys() <= rewarded
+        whole, resumed = replay.replay(ledger, past, None), replay.latest(ledger, past)
+        assert whole.learner.digest == resumed.learner.digest
+        assert whole.book.counts == resumed.book.counts
+        changes = [c for c in replay.unfold(ledger, past, None)[1] if isinstance(c, Example)]
+        trained = [(c.decision, c.position) for c in changes]
+        assert len(trained) == len(set(trained)) == whole.learner.examples
+        if not LONG:
+            assert [(c.decision, c.position, c.value) for c in changes] == examples(events, 0.02, 0)
+        ledger.close()
+    with Loop(path, training="inline") as loop:
+        assert all(audit.logged == audit.computed for audit in loop.audits())

@@ -1,0 +1,401 @@
+"""The dashboard in a real browser, the live view behind it, and the demo."""
+
+import base64
+import hashlib
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from contextlib import ExitStack, closing, contextmanager
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+from browsing import browser, needs_chromium
+from driftbandit import Client
+from driftbandit.service.dashboard import live
+from driftbandit.service.http import auth as service_keys
+from driftbandit.service.http.auth import Keys
+from driftbandit.service.http.limits import Limits
+from driftbandit.service.ops import demo
+from serving import ask, in_thread
+
+__all__ = ["browser"]  # a fixture
+
+EVIL = '<img src=x onerror="alert(1)">'
+SHOP = {
+    "features": {
+        "context": {"age": {"type": "Number", "low": 18, "high": 90}},
+        "arm": {"topic": {"type": "Category", "values": ["sport", EVIL]}},
+    },
+    "reward": {"low": 0, "high": 1},
+    "policy": "DOMD",
+    "exploration": 0.2,
+}
+ARMS = {"a": {"topic": "sport"}, EVIL: {"topic": EVIL}}
+PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick(no_wait_for_the_disk):
+    """No wait for the disk, and views as soon as something has happened."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live, "PAUSE", 0.05)
+        patch.setattr(live, "TICK", 0.05)
+        yield
+
+
+def visits(port, n, first=0, loop="shop", **options):
+    with Client(f"http://127.0.0.1:{port}", loop, timeout=30, **options) as client:
+        for k in range(first, first + n):
+            made = client.decide({"age": 18 + k % 70}, ARMS, id=f"v{k}", default="a")
+            client.reward(made.id, float(k % 3 == 0 or made.arm == EVIL))
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory):
+    path = tmp_path_factory.mktemp("dashboard") / "shop.db"
+    with in_thread(path) as port:
+        assert ask(port, "PUT", "/v1/loops/shop", SHOP)[0] == 201
+        visits(port, 200)
+        yield port
+
+
+def until(browser, script, *args, seconds=20):
+    end = time.monotonic() + seconds
+    while not (found := browser.execute_script(f"return {script}", *args)):
+        assert time.monotonic() < end, script
+        time.sleep(0.02)
+    return found
+
+
+def emulate(browser, theme="light", screen=None):
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    if screen:
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    scheme = [{"name": "prefers-color-scheme", "value": theme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+
+
+def opened(browser, port, decisions):
+    """The page, once it has seen so many decisions, all of them trained."""
+    browser.get(f"http://127.0.0.1:{port}/")
+    until(
+        browser, f"document.querySelector('[data-tile=decisions] dd')?.dataset.value >= {decisions}"
+    )
+
+
+def tiles(browser):
+    return browser.execute_script(
+        "return Object.fromEntries([...document.querySelectorAll('[data-tile]')].map(each => "
+        "[each.dataset.tile, Number(each.querySelector('dd').dataset.value)]))"
+    )
+
+
+def memory(port):
+    return ask(port, "GET", "/v1/loops/shop/health")[1]["report"]["memory"]
+
+
+@needs_chromium
+def test_it_opens_and_its_numbers_are_those_of_the_service(browser, port):
+    emulate(browser)
+    browser.get_log("browser")
+    opened(browser, port, 200)
+    visits(port, 20, first=1000)
+    total = ask(port, "GET", "/v1/loops/shop/health")[1]["report"]["decisions"]
+    until(browser, f"document.querySelector('[data-tile=decisions] dd').dataset.value == {total}")
+    until(browser, "latest.health.report.rewards == latest.health.report.decisions")
+    report, end = ask(port, "GET", "/v1/loops/shop/health")[1]["report"], time.monotonic() + 10
+    expected = {name: report[name] for name in ("decisions", "rewards", "exploration", "missing")}
+    expected |= {f"value-{name}": found["mean"] for name, found in report["values"].items()}
+    while (shown := tiles(browser)) != pytest.approx(
+        expected | {"behind": 0.0, "memory": memory(port)}
+    ):
+        assert time.monotonic() < end, (shown, expected)
+    assert browser.execute_script("return document.querySelectorAll('#reward .line').length") == 2
+    dots = browser.execute_script(
+        "return document.querySelectorAll('#reward .series-0 .dot').length"
+    )
+    assert dots == sum(window["values"]["loop"] is not None for window in report["curve"])
+    assert browser.title == "shop · driftbandit"
+    assert browser.get_log("browser") == []
+
+
+@needs_chromium
+def test_the_report_can_be_kept(browser, port):
+    opened(browser, port, 200)
+    browser.execute_script(
+        "URL.createObjectURL = blob => { blob.text().then(text => { window.kept = text; });"
+        "return '#'; }; HTMLAnchorElement.prototype.click = function() {};"
+        "document.getElementById('report').click()"
+    )
+    assert "<title>Evaluation of live, default, uniform</title>" in until(browser, "window.kept")
+
+
+@needs_chromium
+def test_who_acts_and_who_would_like_to(browser, port):
+    assert ask(port, "PUT", "/v1/loops/who", SHOP)[0] == 201
+    visits(port, 5, loop="who")
+    shown = "document.getElementById('who').textContent"
+    browser.get(f"http://127.0.0.1:{port}/#who")
+    browser.refresh()
+    until(browser, f"{shown} == 'Decides now: live.'")
+    path, bold = "/v1/loops/who/candidates/", {"exploration": {"type": "Floor", "share": 0.5}}
+    for name in ("bold", EVIL):
+        assert ask(port, "PUT", path + quote(name), bold)[0] == 201
+    assert ask(port, "PATCH", path + "bold", {"share": 0.25})[0] == 200
+    both = f"bold 25.0 %, {EVIL} in the shadow"
+    until(browser, f"{shown} == arguments[0]", f"Decides now: live. Candidates: {both}.")
+    asked = {"candidate": EVIL, "force": True}
+    assert ask(port, "POST", "/v1/loops/who/promotion", asked)[1]["acts"] == EVIL
+    until(browser, f"{shown} == arguments[0]", f"Decides now: {EVIL}. Candidates: bold 25.0 %.")
+    assert browser.execute_script("return document.images.length") == 0
+
+
+@needs_chromium
+def test_hostile_names_are_text(browser, port):
+    opened(browser, port, 200)
+    visits(port, 20, first=2000)
+    until(browser, "document.querySelectorAll('#latest tbody tr').length >= 4")
+    rows = browser.execute_script("return document.getElementById('latest').innerText")
+    assert EVIL in rows
+    assert browser.execute_script("return document.images.length") == 0
+    names = browser.execute_script(
+        "return Object.values(latest.latest).map(each => [each.id, each.lead, each.probability])"
+    )
+    for id, lead, probability in names:
+        why = ask(port, "GET", f"/v1/loops/shop/decisions/{id}/why")[1]
+        assert lead == pytest.approx(why["lead"])
+        assert any(probability == pytest.approx(p) for p in why["logged"])
+    assert ask(port, "PUT", f"/v1/loops/{EVIL}", SHOP)[0] == 422
+    changed, images = browser.execute_script(  # at once: the next view comes by itself
+        "const view = structuredClone(latest); view.health.name = arguments[0];"
+        "view.health.report.concerns = [arguments[0]]; view.since = 5;"
+        "view.health.report.changed = [{term: arguments[0], before: 1, after: -1, deviation: 0.5}];"
+        "show(view); return [document.getElementById('changed').innerText, document.images.length]",
+        EVIL,
+    )
+    assert EVIL in changed
+    assert images == 0
+
+
+@needs_chromium
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_it_fits_a_phone_and_the_night(browser, port, theme):
+    emulate(browser, theme, PHONE)
+    opened(browser, port, 200)
+    visits(port, 8, first=3000 + 100 * (theme == "dark"))
+    until(browser, "document.querySelectorAll('#latest tbody tr').length >= 4")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    shade = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert (int(re.search(r"\d+", shade)[0]) > 127) == (theme == "light")
+    browser.execute_script("document.getElementById('theme').click()")
+    other = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert other != shade
+
+
+@needs_chromium
+def test_a_key_is_asked_for_kept_in_the_tab_and_forgotten(browser, tmp_path):
+    emulate(browser)
+    keys = Keys(tmp_path / "shop.db")
+    reader, web = keys.create("me", ["read"]), keys.create("web", ["decide"])
+    boss = keys.create("boss", ["admin"])
+    with in_thread(tmp_path / "shop.db", open_door=False) as port:
+        assert ask(port, "PUT", "/v1/loops/shop", SHOP, key=boss)[0] == 201
+        visits(port, 5, key=boss)
+        browser.get(f"http://127.0.0.1:{port}/")
+        enter = (
+            "document.getElementById('key').value = arguments[0];"
+            "document.getElementById('door').requestSubmit()"
+        )
+        assert browser.execute_script("return document.getElementById('view').hidden")
+        for wrong, words in (("me.wrong", "a key is needed"), (web, "does not have the role")):
+            browser.execute_script(enter, wrong)
+            until(
+                browser, "document.getElementById('wrong').innerText.includes(arguments[0])", words
+            )
+            assert browser.execute_script("return sessionStorage.length") == 0
+        browser.execute_script(enter, reader)
+        until(browser, "!document.getElementById('view').hidden")
+        browser.refresh()
+        until(browser, "!document.getElementById('view').hidden")
+        browser.execute_script("document.getElementById('forget').click()")
+        assert browser.execute_script("return sessionStorage.length") == 0
+        assert browser.execute_script("return document.getElementById('view').hidden")
+    keys.close()
+
+
+def test_the_page_has_no_data_and_a_strict_policy(port):
+    status, text, headers = ask(port, "GET", "/")
+    assert status == 200
+    assert headers["content-type"].startswith("text/html")
+    assert b"shop" not in text.replace(b"shop.db", b"")
+    policy = dict(part.split(maxsplit=1) for part in headers["content-security-policy"].split("; "))
+    assert policy["default-src"] == "'none'"
+    for tag, source in (("script", "script-src"), ("style", "style-src")):
+        (inner,) = re.findall(rf"<{tag}>(.*?)</{tag}>".encode(), text, flags=re.S)
+        digest = base64.b64encode(hashlib.sha256(inner).digest()).decode()
+        assert policy[source] == f"'sha256-{digest}'"
+    assert not re.search(rb"""\s(src|style|on\w+)=|https?://(?!www\.w3\.org/2000/svg)""", text)
+
+
+@contextmanager
+def streamed(port, key=""):
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    link.request("GET", "/v1/loops/shop/live", headers={"authorization": f"Bearer {key}"})
+    with closing(link), link.getresponse() as answer:
+        assert answer.status == 200
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        yield answer
+
+
+def event(answer):
+    line = answer.readline()
+    assert answer.readline() == b"\n"
+    return json.loads(line.removeprefix(b"data: "))
+
+
+def decisions(view):
+    return view["health"]["report"]["decisions"]
+
+
+def test_a_stream_tells_what_is_new_and_ends(port, monkeypatch):
+    monkeypatch.setattr(live, "LIFE", 2.0)
+    with streamed(port) as stream:
+        first = event(stream)
+        visits(port, 3, first=4000)
+        second = event(stream)
+        while decisions(second) < decisions(first) + 3:
+            second = event(stream)
+        while stream.readline():  # until its life is over
+            pass
+    times = [each["at"] for each in second["history"]]
+    assert times == sorted(times)
+    found = ask(port, "GET", "/v1/loops/shop/overview")[1]
+    assert found["latest"][0]["id"] == "v4002"
+    assert found["health"]["report"]["curve"][-1]["rows"] > 0
+    assert ask(port, "GET", "/v1/loops/nobody/live")[0] == 404
+    assert ask(port, "GET", "/v1/loops/nobody/overview")[0] == 404
+
+
+def test_a_revoked_key_ends_the_view(tmp_path, monkeypatch):
+    monkeypatch.setattr(live, "LIFE", 0.3)
+    monkeypatch.setattr(service_keys, "FRESH", 0.0)
+    keys = Keys(tmp_path / "shop.db")
+    boss, reader = keys.create("boss", ["admin"]), keys.create("me", ["read"])
+    with in_thread(tmp_path / "shop.db", open_door=False) as port:
+        assert ask(port, "PUT", "/v1/loops/shop", SHOP, key=boss)[0] == 201
+        assert ask(port, "GET", "/v1/loops/shop/overview")[0] == 401
+        with streamed(port, reader) as stream:
+            event(stream)
+            keys.revoke("me")
+            stream.read()  # ends
+        assert ask(port, "GET", "/v1/loops/shop/live", key=reader)[0] == 401
+    keys.close()
+
+
+def test_slates_are_shown_by_position(port):
+    ask(port, "GET", "/v1/loops/shop/overview")
+    with Client(f"http://127.0.0.1:{port}", "shop", timeout=30) as client:
+        made = client.decide({"age": 30}, ARMS, k=2, id="slate")
+    own = []
+    while not own:
+        shown = ask(port, "GET", "/v1/loops/shop/overview")[1]["latest"]
+        own = [each for each in shown if each["id"] == "slate"]
+    assert [each["position"] for each in own] == [0, 1]
+    assert [each["arm"] for each in own] == [place["arm"] for place in made.places]
+
+
+def test_streams_are_limited_and_do_not_hold_the_stop(tmp_path):
+    with ExitStack() as streams:
+        with in_thread(tmp_path / "shop.db", limits=Limits(streams=2)) as port:
+            assert ask(port, "PUT", "/v1/loops/shop", SHOP)[0] == 201
+            both = [streams.enter_context(streamed(port)) for _ in range(2)]
+            for each in both:
+                event(each)
+            assert ask(port, "GET", "/v1/loops/shop/live")[0] == 503
+            begun = time.monotonic()
+        assert time.monotonic() - begun < 3.0
+        for each in both:
+            each.read()  # ends
+
+
+def test_demo_runs_and_ends(tmp_path):
+    command = [sys.executable, "-m", "driftbandit", "serve", "--demo", "--port", "0"]
+    env = os.environ | {"TMPDIR": str(tmp_path)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    served = subprocess.Popen(command, env=env, text=True, **pipes)
+    url = re.search(r"http://[\d.:]+", served.stdout.readline())[0]
+    overview, end = f"{url}/v1/loops/{demo.LOOP}/overview", time.monotonic() + 60
+    found = {"health": {"report": {"rewards": 0}}}
+    while found["health"]["report"]["rewards"] < 2:
+        assert time.monotonic() < end
+        try:
+            found = json.loads(urllib.request.urlopen(overview).read())
+        except urllib.error.HTTPError:
+            time.sleep(0.05)
+    served.send_signal(signal.SIGINT)
+    _, lines = served.communicate(timeout=20)
+    assert served.returncode == 0
+    assert all("compiling" in json.loads(line)["message"] for line in lines.splitlines())
+    assert not any(tmp_path.glob("*/demo.db*"))
+
+
+class Bought:
+    """A client that always plays one offer."""
+
+    def __init__(self, arm):
+        self.arm, self.made, self.clicks = arm, 0, 0
+
+    def decide(self, visitor, offers, default):
+        self.made += 1
+        return type("Served", (), {"id": str(self.made), "arm": self.arm})
+
+    def reward(self, id, value):
+        self.clicks += value
+
+
+def test_the_demos_world_turns_over():
+    kinds = {arm: offer["kind"] for arm, offer in demo.OFFERS.items()}
+    for phone in (True, False):
+        best = []
+        for turn in range(3):
+            chances = {arm: demo.chance(phone, kinds[arm], turn * demo.TURN) for arm in kinds}
+            best.append(max(chances, key=chances.get))
+            assert sorted(chances.values())[-2] == chances[demo.DEFAULT]  # safe, and never best
+        assert len(set(best)) == 3
+
+
+def test_the_demos_visitors_click_as_often_as_they_should():
+    client = Bought("novel")
+    shop = demo.Shop(client, seed=1)
+    for k in range(3000):
+        shop.visit(k * demo.TURN / 3000)
+    expected = np.mean([demo.chance(phone, "books", 0.0) for phone in (True, False)])
+    assert client.clicks / client.made == pytest.approx(expected, abs=0.03)
+
+
+def test_watching_does_not_hold_decisions(port):
+    """Many watch, one decides: each view is made once for all of them."""
+    done = threading.Event()
+
+    def watch():
+        while not done.is_set():
+            ask(port, "GET", "/v1/loops/shop/overview")
+
+    threads = [threading.Thread(target=watch) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    visits(port, 20, first=5000)
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert ask(port, "GET", "/v1/loops/shop/decisions/v5019/why")[0] == 200

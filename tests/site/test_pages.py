@@ -1,0 +1,159 @@
+"""Code in the README and the pages: run by a test, or read by the program that it calls."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from driftbandit.cli import app
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[2]
+TEXTS = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]
+PAGES = [*TEXTS, *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^(`{3,})([^`\n]*)\n(.*?)^\1$", flags=re.M | re.S)
+COMMANDS = ("driftbandit", "make", "pip", "python", "curl")
+RUN = {
+    "python": "tests/site/test_project.py, tests/site/test_site.py",
+    "toml": "tests/lab/test_plugins.py",
+}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def blocks(text):
+    """Language and content of every block."""
+    return [(kind.strip(), body) for _, kind, body in FENCE.findall(text)]
+
+
+def commands(text):
+    """Lines of a script as words, without comments and without what a here-document holds."""
+    text = re.sub(r"<<'(\w+)'\n.*?^\1$", "", text, flags=re.M | re.S)
+    text = re.sub(r"'[^']*'", lambda quoted: quoted[0].replace("\n", " "), text)
+    lines = text.replace("\\\n", " ").splitlines()
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+def is_shell(kind, text):
+    return kind == "sh" or (kind == "" and text.split(maxsplit=1)[0] in COMMANDS)
+
+
+def driftbandit(words):
+    """The command exists, and so do its options."""
+    command = get_command(app)
+    while words and words[0] in getattr(command, "commands", {}):
+        command = command.commands[words.pop(0)]
+    known = {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)}
+    lost = [word for word in words if re.match(r"[a-z]", word) and hasattr(command, "commands")]
+    return not lost and {word for word in words if word.startswith("--")} <= {"--help", *known}
+
+
+def make(words):
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
+    return set(words) <= targets
+
+
+def pip(words):
+    """Extras that are asked for can be had."""
+    names = re.search(r"\[(.*)\]", words[-1])
+    asked = names[1].split(",") if names else []
+    return words[0] == "install" and set(asked) <= set(PROJECT["optional-dependencies"])
+
+
+def python(words):
+    """Modules and files are there."""
+    if words[0] == "-m" and words[1].startswith("benchmarks"):
+        parts = words[1].split(".")
+        return any(ROOT.joinpath(*parts[:-1], parts[-1] + end).exists() for end in (".py", ""))
+    files = [word for word in words if word.endswith(".py")]
+    return words[0] in ("-m", "-c", *files) and all((ROOT / file).exists() for file in files)
+
+
+CHECKS = {"driftbandit": driftbandit, "make": make, "pip": pip, "python": python}
+CHECKS["curl"] = lambda words: (
+    True
+)  # tests/service/test_service.py and tests/site/test_site.py send them
+
+
+def wrong(words):
+    """Why a command cannot be run, if so."""
+    while re.match(r"\w+=", words[0]):
+        words = words[1:]
+        if not words:
+            return None
+    name, rest = Path(words[0]).name, list(words[1:])
+    if name not in CHECKS:
+        return f"nobody checks {name}"
+    return None if not rest or CHECKS[name](rest) else f"{' '.join(words)} cannot be run"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_is_run_or_read(page):
+    for kind, text in blocks((ROOT / page).read_text()):
+        if is_shell(kind, text):
+            assert [fault for words in commands(text) if (fault := wrong(words))] == []
+        else:
+            known = kind in RUN or kind == "" or kind.startswith("{")
+            assert known, f"{page}: nobody runs a block of {kind}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "driftbandit run my.toml --no-such-option",
+        "driftbandit no-such-command",
+        "make no-such-target",
+        "pip install '.[no-such-extra]'",
+        "python -m benchmarks.no_such_module",
+        "python examples/no_such_file.py",
+        "no-such-program",
+    ],
+)
+def test_a_command_that_does_not_exist_is_found(line):
+    assert wrong(shlex.split(line))
+
+
+def test_output_on_a_page_is_filled_in_by_a_command():
+    """Where examples are shown, a block that is neither code nor a command is what they print."""
+    for page in PAGES:
+        text = (ROOT / page).read_text()
+        if re.search(r"^<!-- example:", text, flags=re.M):
+            bare = re.sub(r"<!-- (?:output|table): .*?<!-- end -->", "", text, flags=re.S)
+            typed = [body for kind, body in blocks(bare) if not kind and not is_shell(kind, body)]
+            assert typed == [], f"{page}: show it with <!-- output: name cell -->"
+
+
+def anchors(text):
+    """Headings as code hosts link to them."""
+    for heading in re.findall(r"^#+ (.*)$", text, flags=re.M):
+        yield re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    """Also those that the site does not have: between the README and its neighbours."""
+    text = re.sub(FENCE, "", (ROOT / page).read_text())
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", text):
+        if "://" not in target:
+            path = (ROOT / page).parent / target if target else ROOT / page
+            assert path.exists(), f"{page} links to {target}"
+            known = anchors(path.read_text()) if anchor else [anchor]
+            assert anchor in known, f"{page} links to {target}#{anchor}"
+
+
+def test_every_rival_has_its_source():
+    from driftbandit.policies.catalogue import CATALOGUE
+
+    known = (ROOT / "docs" / "rivals.bib").read_text()
+    ours = ("-", "this library")
+    for entry in CATALOGUE:
+        if entry.paper not in ours:
+            year, first = entry.paper[-4:], entry.paper.split(",")[0]
+            found = re.search(rf"author\s*= \{{{first}, [^@]*?year\s*= \{{{year}\}}", known)
+            assert found, f"{entry.policy.__name__}: {entry.paper}"
