@@ -62,7 +62,7 @@ def run_cell(cell: Cell) -> pl.DataFrame:
     """Play a cell: what `play` records, with its labels."""
     policy = Recipe.from_dict(json.loads(cell.policy))
     world = Recipe.from_dict(json.loads(cell.environment))
-    groups = [play(policy, world, some, cell.points) for some in world.submit_many(cell.seeds)]
+    groups = [play(policy, world, some, cell.points) for some in world.together(cell.seeds)]
     return pl.concat(groups).select(
         pl.lit(cell.environment_label).alias("environment"),
         pl.lit(cell.policy_label).alias("policy"),
