@@ -289,6 +289,8 @@ def test_constants_of_the_linear_samplers():
     assert rivals.wsb_prior(ODD, 1.7, lam=1.7) == close(math.sqrt(1.7) * S)
     problem = replace(ODD, horizon=700)
     assert DRandLinUCB.from_theory(problem).scale == 0.4
+    for kind in (DLinTS, DRandLinUCB):
+        assert kind.from_theory(problem).regularization == rivals.random_lin_lam(problem) == 1.0
     sampler = DLinTS.from_theory(problem)
     assert sampler.width(sampler.init(1))[0] == close(math.sqrt(0.6 * 0.31))
 

@@ -241,6 +241,10 @@ class DLinTS(DLinUCB):
     def name(self) -> str:
         return "D-LinTS"
 
+    @classmethod
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        return super().tuning() | {"regularization": rivals.random_lin_lam}
+
 
 @dataclass(frozen=True, kw_only=True)
 class DRandLinUCB(DLinUCB):
@@ -255,7 +259,8 @@ class DRandLinUCB(DLinUCB):
 
     @classmethod
     def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
-        return super().tuning() | {"scale": rivals.rand_lin_ucb_deviation}
+        lam, scale = rivals.random_lin_lam, rivals.rand_lin_ucb_deviation
+        return super().tuning() | {"regularization": lam, "scale": scale}
 
 
 @dataclass(frozen=True, kw_only=True)

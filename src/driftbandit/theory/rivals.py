@@ -326,6 +326,12 @@ def lin_ts_inflation() -> float:
     return math.sqrt(14.0)
 
 
+def random_lin_lam(problem: Problem) -> float:
+    """lambda = 1, whatever the problem: D-LinTS and D-RandLinUCB in the experiments of their paper
+    (Kim and Tewari 2020, section 5)."""
+    return 1.0
+
+
 def rand_lin_ucb_deviation(problem: Problem) -> float:
     """2/5, whatever the problem: the deviation of D-RandLinUCB's half-normal factor in the
     experiments of its paper (Kim and Tewari 2020, section 5)."""
