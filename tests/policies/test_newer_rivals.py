@@ -230,6 +230,17 @@ def test_constants_of_the_variance_weighted_rivals():
     assert rivals.save_period(replace(ODD, path_length=0.0)) == T
     assert rivals.save_layers(1) == 1
     assert rivals.save_layers(100) == 10
+    a, c2, k = R / 7, R / math.sqrt(d), 5.0
+    logs = math.log(32 * (math.log(c2 / a) + 1) * k**2 / 0.03)
+    noise = 12 * math.sqrt(d * math.log(1 + k / (a**2 * d * 1.7)) * logs)
+    radius = noise + 30 * logs * R / c2 + math.sqrt(1.7) * S
+    assert rivals.weighted_oful(ODD, k, lam=1.7, delta=0.03, period=49) == close(radius)
+    first, then = math.log(4 * 50**2 * 9 / 0.03), math.log(4 * 49**2 * 9 / 0.03)
+    for layer, var in ((2, R**2 * 6), (9, 0.8)):  # 2^9 >= 64 sqrt(first)
+        size = 2.0**-layer
+        spread = 8 * math.sqrt((8 * var + 6 * R**2 * first + 16 * size**2) * then)
+        found = rivals.save_radius(ODD, layer, 6, 0.8, delta=0.03, period=49)
+        assert found == close(size * (spread + 6 * R * then + S))
     assert rivals.oful_floor(ODD, 49) == close(R / 7)
     assert rivals.oful_caution(ODD) ** 4 == close(R**2 / d)
 
@@ -319,6 +330,23 @@ def test_the_posterior_of_gaussian_rewards_is_bayesian_ridge_regression():
     mean = np.linalg.solve(precision, X[-12:].T @ r[-12:] / 0.5)
     np.testing.assert_allclose(memory.H[0], precision, rtol=1e-9)
     np.testing.assert_allclose(memory.theta[0], mean, atol=1e-9)
+
+
+def test_a_posterior_predicts_with_its_own_deviations():
+    """The interval does not depend on how widely the policy explores."""
+    problem = Problem(dim=3, family=Gaussian(0.5, 9.0), radius=1.0, horizon=T)
+    wide, plain = (
+        Bandit(DGLMTS(problem=problem, regularization=2.0, discount=0.9, scale=scale))
+        for scale in (7.0, 1.0)
+    )
+    X = np.array([[0.3, 0.1, -0.5]])
+    for bandit in (wide, plain):
+        bandit.update(X[0], 1.0)
+        mean, lower, upper = bandit.predict(X, level=0.95)
+        precision = 2.0 * np.eye(3) + X.T @ X / 0.5
+        deviation = math.sqrt(X[0] @ np.linalg.solve(precision, X[0]))
+        np.testing.assert_allclose(upper - mean, 1.959964 * deviation, rtol=1e-6)
+        np.testing.assert_allclose(mean - lower, 1.959964 * deviation, rtol=1e-6)
 
 
 def test_tunings_of_glm_thompson_sampling():

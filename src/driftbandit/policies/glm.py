@@ -12,6 +12,7 @@ import numpy as np
 
 from driftbandit import validate
 from driftbandit.policies.base import Floats
+from driftbandit.policies.index import index_scores
 from driftbandit.policies.likelihood import (
     BVD,
     FIXED_V,
@@ -425,6 +426,11 @@ class _Laplace:
     def coefficient(self, t: Any) -> Any:
         """1: deviations are the posterior's."""
         return np.ones_like(t)
+
+    def deviation(self, memory: History, arms: Floats) -> Floats:
+        """Standard deviation of x'theta in the posterior, whatever `scale` is."""
+        one, family = np.ones(len(memory.t)), self.problem.family
+        return index_scores(family, True, memory.theta, memory.H, one, arms).bonus
 
 
 @dataclass(frozen=True, kw_only=True)
