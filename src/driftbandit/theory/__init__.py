@@ -1,8 +1,8 @@
 """Every constant of the theorems, and their proofs on a run (`check`): the paper's in `domd`,
-`bounds`, `piecewise` and `proof`, its rivals' in `rivals`; what is not in the paper in `ours`,
-`sharp` and `tuning`."""
+`bounds`, `piecewise` and `proof`, its rivals' in `rivals` and `detection`, what is not in the
+paper in `extensions`, `sharp` and `tuning`."""
 
-from driftbandit.theory import rivals
+from driftbandit.theory import detection, rivals
 from driftbandit.theory.bob import (
     bob_block,
     bob_blocks,
@@ -98,6 +98,7 @@ __all__ = [
     "check",
     "clip_discount",
     "concordance",
+    "detection",
     "discount",
     "discounted_count",
     "divergence_factor",
