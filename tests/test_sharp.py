@@ -22,6 +22,7 @@ from driftbandit import (
     theory,
 )
 from driftbandit.theory.losses import bregman
+from odd import ODD, M, S, g, k
 
 FAMILIES = (Bernoulli(), Binomial(4), Gaussian(0.3, 4.0), Poisson(8))
 DRIFT, FLIP = Circle(radius=1.0).problem, SignFlip(radius=3.0).problem
@@ -102,9 +103,19 @@ def test_every_sure_line_of_a_run_at_the_least_lambda(family, d):
     assert all(one.holds for one in proof if one.sure), str(proof)
 
 
+def test_alpha_has_the_familys_own_self_concordance():
+    eta, lam = 1 + M * S, 40.0
+    floor = 2 * eta * M * k * S / g
+    assert theory.lam_floor(ODD) == close(floor)
+    assert theory.lam_floor(ODD, step=3.0) == close(floor * 3.0 / eta)
+    assert theory.sharp_alpha(ODD, lam) == close(eta / (1 - floor / lam))
+    assert theory.sharp_alpha(ODD, lam, step=3.0) == close(3.0 / (1 - floor * 3.0 / eta / lam))
+    factor = theory.divergence_factor(M**2 * theory.sharp_alpha(ODD, lam) / lam)
+    assert theory.mix_factor(ODD, lam) == close(factor * theory.sharp_alpha(ODD, lam))
+
+
 def test_the_floor_and_alpha():
-    eta, k, S = 2.0, 0.25, 1.0
-    floor = 2 * eta * k * S
+    eta, floor = 2.0, 2 * 2.0 * 0.25 * 1.0  # 2 eta k S
     assert theory.lam_floor(DRIFT) == close(floor)
     assert theory.sharp_alpha(DRIFT, 3 * floor) == close(1.5 * eta)
     assert theory.sharp_alpha(DRIFT, 1e9) == close(eta)
