@@ -38,6 +38,10 @@ REASONS: dict[str, tuple[str, ...]] = {
         "theory/sharp.py divergence_factor: v > LARGE -> v >= LARGE",
         "theory/sharp.py divergence_factor: v < SMALL -> v <= SMALL",
     ),
+    "how far a search looks: the valley is well inside": (
+        "theory/tuning.py : 10000.0 -> 20000.0",
+        "theory/tuning.py least_bound: 1.0 -> 2.0 #3",
+    ),
     "no learner has a negative turn": ("core/auto.py age: 1.0 -> 2.0",),
     "a first guess: the method gets there from any": (
         "core/projection.py project_by_solves: 0.0 -> 1.0",
