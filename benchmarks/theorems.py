@@ -56,8 +56,8 @@ def base_radii() -> str:
     found = []
     for S in (1.0, 3.0):
         wide, narrow = (
-            MASTER.from_theory(paper(S), rule=rule).base.coefficient(5000.0)
-            for rule in ("master", "restart")
+            MASTER.from_theory(paper(S), reading=reading).base.coefficient(5000.0)
+            for reading in ("master", "restart")
         )
         found.append(wide / narrow)
     return f"{min(found):.1f} to {max(found):.1f} times"

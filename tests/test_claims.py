@@ -134,11 +134,11 @@ def test_constants_in_the_text():
     assert [theory.eta(problem) for problem in (drift, wide)] == [2.0, 4.0]
     for problem in (drift, wide):
         master = MASTER.from_theory(problem).base.coefficient(5000.0)
-        restart = MASTER.from_theory(problem, rule="restart").base.coefficient(5000.0)
+        restart = MASTER.from_theory(problem, reading="restart").base.coefficient(5000.0)
         assert 14 < master / restart < 18
         original, quoted = (
-            1 - BVDGLMUCB.from_theory(problem, rule=rule).discount
-            for rule in ("original", "quoted")
+            1 - BVDGLMUCB.from_theory(problem, reading=reading).discount
+            for reading in ("original", "quoted")
         )
         assert 9 < original / quoted < 13
 

@@ -24,6 +24,7 @@ class Recipe:
     """
 
     registry: ClassVar[dict[str, type[Recipe]]] = {}
+    renamed: ClassVar[dict[str, str]] = {}  # fields by the names that older files have for them
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -78,7 +79,7 @@ class Recipe:
             )
             raise ValueError(f"unknown recipe {data['type']!r}: {hint}")
         try:
-            return kind(**values)
+            return kind(**{kind.renamed.get(name, name): v for name, v in values.items()})
         except TypeError as error:
             raise ValueError(
                 f"{data['type']} cannot be built from {sorted(values)}: {error}"

@@ -56,7 +56,7 @@ class MASTER(Policy):
     `first_order` is the n of the first block after a start. Its paper has 0, which restarts all
     the time at practical horizons; the comparisons here use 12. `threshold` multiplies both
     tests' published thresholds, which no gap can meet at practical horizons.
-    `from_theory` gives GLM-UCB the radius of MASTER's own paper, 2 beta; `rule="restart"` gives it
+    `from_theory` gives GLM-UCB the radius of MASTER's own paper, 2 beta; `reading="restart"` gives it
     RestartGLB's, which is much smaller at the sizes of the comparison.
     """
 
@@ -66,7 +66,7 @@ class MASTER(Policy):
     threshold: float = 1.0
 
     # from_theory gives these to the base
-    also_takes: ClassVar[tuple[str, ...]] = ("scale", "regularization", "rule")
+    also_takes: ClassVar[tuple[str, ...]] = ("scale", "regularization", "reading")
 
     @classmethod
     def _check_problem(cls, problem: Any) -> None:
@@ -100,7 +100,7 @@ class MASTER(Policy):
                 raise ValueError(f"{', '.join(passed)}: set this in the base that you pass")
             return cls(problem=problem, base=base, **overrides)
         delta = {k: v for k, v in overrides.items() if k == "delta"}
-        radius = {"rule": "master"} if base == "GLMUCB" else {}
+        radius = {"reading": "master"} if base == "GLMUCB" else {}
         return cls(
             problem=problem,
             base=_kind(base).from_theory(problem, **(radius | delta | passed)),
