@@ -17,6 +17,9 @@ PROOF = ("tests/test_proof.py",)
 KERNELS = "tests/test_kernels.py"
 DOMD = ("tests/test_domd.py",)
 LINALG = ("tests/test_linalg.py",)
+STEPS = ("tests/test_rival_steps.py", "tests/test_readings.py")
+# One setting of the references, the one in which projections are at work: they are slow.
+RIVALS = (*STEPS, "tests/test_rivals.py", "-k", "not is_its_naive_twin or Bernoulli-0.15")
 
 GROUPS = {
     "theory": (
@@ -26,6 +29,15 @@ GROUPS = {
         Group(("theory/verdict.py",), PROOF),
     ),
     "rivals": (Group(("theory/rivals.py",), ("tests/test_rival_constants.py",)),),
+    "policies": (
+        Group(("policies/likelihood.py", "policies/glm.py", "mle.py"), RIVALS),
+        Group(("policies/master.py", "policies/index.py"), RIVALS),
+        Group(("policies/linear.py", "policies/gloc.py"), RIVALS),
+        Group(("policies/domd.py",), ("tests/test_domd_recipe.py", *DOMD, *STEPS)),
+        Group(("policies/bob.py", "theory/bob.py"), ("tests/test_bob.py",)),
+        Group(("policies/simple.py", "policies/base.py"), ("tests/test_contract.py",)),
+        Group(("policies/growth.py",), ("tests/test_growth.py",)),
+    ),
     "kernels": (
         Group(("core/linalg.py",), (*LINALG, KERNELS)),
         Group(("core/projection.py",), (KERNELS,)),

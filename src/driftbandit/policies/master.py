@@ -56,8 +56,8 @@ class MASTER(Policy):
     `first_order` is the n of the first block after a start. Its paper has 0, which restarts all
     the time at practical horizons; the comparisons here use 12. `threshold` multiplies both
     tests' published thresholds, which no gap can meet at practical horizons.
-    `from_theory` gives GLM-UCB the radius of MASTER's own paper, 2 beta; `reading="restart"` gives it
-    RestartGLB's, which is much smaller at the sizes of the comparison.
+    `from_theory` gives GLM-UCB the radius of MASTER's own paper, 2 beta; `reading="restart"` gives
+    it RestartGLB's, which is much smaller at the sizes of the comparison.
     """
 
     base: Policy
