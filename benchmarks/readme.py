@@ -277,6 +277,7 @@ TABLES = {
     "commands": commands.reference,
     "proof": proof,
     "rebalanced": lambda: markdown(theorems.bounds_table()),
+    "table1": lambda: markdown(theorems.orders_table()),
     "leaderboard": lambda: leaderboard("suite-1"),
     "suite": lambda: suite_worlds("suite-1"),
     "leaderboard2": lambda: leaderboard("suite-2"),

@@ -33,6 +33,19 @@ def bounds_table() -> list[list[str]]:
     return rows
 
 
+def orders_table() -> list[list[str]]:
+    """Table 1 in numbers for the paper's four panels, and the case of each order."""
+    worlds = [Circle(radius=S) for S in (1.0, 3.0)] + [SignFlip(radius=S) for S in (1.0, 3.0)]
+    settings = ("drifting", "drifting", "piecewise", "piecewise")
+    made = [theory.table_1(w.problem)[setting] for w, setting in zip(worlds, settings)]
+    head = [f"{setting}, S = {w.radius:.0f}" for w, setting in zip(worlds, settings)]
+    rows = [["method", *head]]
+    for name in dict.fromkeys(name for panel in made for name in panel):
+        found = (panel.get(name) for panel in made)
+        rows.append([name, *(f"{o.value:,.0f} ({o.case})" if o else "" for o in found)])
+    return rows
+
+
 def radius_parts() -> str:
     """Shares of beta_T^2 in the run that docs/results/proof.png shows."""
     T, problem = 2000, SignFlip(horizon=2000).problem

@@ -26,6 +26,8 @@ GROUPS = {
         Group(("theory/domd.py", "theory/bounds.py", "theory/piecewise.py"), CONSTANTS),
         Group(("theory/ours.py", "theory/radius.py"), CONSTANTS),
         Group(("theory/losses.py", "theory/replay.py", "theory/proof.py"), PROOF),
+        Group(("theory/auxiliary.py",), ("tests/test_proof_gaps.py", *PROOF)),
+        Group(("theory/orders.py",), ("tests/test_orders.py",)),
         Group(("theory/verdict.py",), PROOF),
     ),
     "rivals": (Group(("theory/rivals.py",), ("tests/test_rival_constants.py",)),),

@@ -1,7 +1,8 @@
 """Every constant of the theorems, and their proofs on a run (`check`): the paper's in `domd`,
-`bounds`, `piecewise` and `proof`, its rivals' in `rivals`, what is not in the paper in `ours`."""
+`bounds`, `piecewise` and `proof`, its rivals' in `rivals` and `orders`, what is not in the paper in
+`ours`."""
 
-from driftbandit.theory import rivals
+from driftbandit.theory import orders, rivals
 from driftbandit.theory.bob import (
     bob_block,
     bob_blocks,
@@ -39,6 +40,7 @@ from driftbandit.theory.domd import (
     path_length,
     regime,
 )
+from driftbandit.theory.orders import Order, plot_table_1, table_1
 from driftbandit.theory.ours import (
     drift_budget,
     forgetting_rebalanced,
@@ -62,6 +64,7 @@ __all__ = [
     "C_pw",
     "D_gamma",
     "Inequality",
+    "Order",
     "Proof",
     "Radius",
     "Terms",
@@ -100,11 +103,14 @@ __all__ = [
     "order_drifting",
     "order_piecewise",
     "order_rebalanced",
+    "orders",
     "path_length",
+    "plot_table_1",
     "regime",
     "regret_bound_drifting",
     "regret_bound_piecewise",
     "rivals",
+    "table_1",
     "terms_drifting",
     "terms_piecewise",
     "worst_round",
