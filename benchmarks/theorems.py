@@ -46,6 +46,20 @@ def orders_table() -> list[list[str]]:
     return rows
 
 
+def bad_round() -> str:
+    """Eq. (C.1) of the paper's flip at S = 1 with our cost of a bad round and with R; eq. (C.2)."""
+    problem = SignFlip(radius=1.0).problem
+    D = theory.D_gamma(problem, theory.discount(problem))
+    ours, R, paper = (
+        theory.regret_bound_piecewise(problem, delta=DELTA, **numbers)
+        for numbers in ({}, {"worst": 1.0}, {"worst": 1.0, "D": D})
+    )
+    return (
+        f"Eq. (C.1) of the sign flip at S = 1 is {ours:,.0f} with it, and {R:,.0f} with the "
+        f"paper's R; eq. (C.2), with D_gamma = {D:,}, is {paper:,.0f}"
+    )
+
+
 def radius_parts() -> str:
     """Shares of beta_T^2 in the run that docs/results/proof.png shows."""
     T, problem = 2000, SignFlip(horizon=2000).problem
@@ -85,6 +99,7 @@ def alarm() -> str:
 
 
 SAYS = {
+    "badround": bad_round,
     "parts": radius_parts,
     "potential": potential,
     "baseradii": base_radii,
