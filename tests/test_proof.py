@@ -322,7 +322,7 @@ def test_blocks_of_pairs_change_nothing(monkeypatch):
     run = played(WORLDS[0][0])
     whole = theory.check(run)
     monkeypatch.setattr("driftbandit.theory.losses.PAIRS", 10)  # not one round of two seeds
-    monkeypatch.setattr("driftbandit.theory.auxiliary.PAIRS", 100)
+    monkeypatch.setattr("driftbandit.theory.auxiliary.PAIRS", 10)
     monkeypatch.setattr("driftbandit.theory.replay.ROUNDS", 7)
     for a, b in zip(whole, theory.check(run)):
         np.testing.assert_allclose(a.left, b.left, rtol=1e-12)

@@ -105,6 +105,7 @@ def test_lemma_a6_with_half_its_lambda_is_tight():
     assert gauss_exp(np.array([[0.99 * lam]]), 2.7, 0.8)[0] > 4 / 3
     assert gauss_exp(np.array([[2 * 2.7 * 0.8, 100.0]]), 2.7, 0.8)[0] == np.inf
     assert gauss_exp(np.array([[0.1, 0.2]]), 2.7, 0.8)[0] == np.inf
+    assert gauss_exp(np.array([[1.0, 100.0]]), 2.7, 0.8)[0] == np.inf
 
 
 def test_gaussian_moments_are_those_of_draws():

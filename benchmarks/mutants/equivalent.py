@@ -119,16 +119,29 @@ REASONS: dict[str, tuple[str, ...]] = {
         "theory/losses.py drifted: n * T -> n",
         "theory/losses.py drifted: n * T -> T",
         "theory/losses.py drifted: min(start + step, T) -> max(start + step, T)",
+        "theory/auxiliary.py wandered: 1 -> 2",
+        "theory/auxiliary.py wandered: PAIRS // (n * T) -> PAIRS * (n * T)",
+        "theory/auxiliary.py wandered: n * T -> n",
+        "theory/auxiliary.py wandered: n * T -> T",
     ),
     "in round 1 there is no earlier round, and sums are 0": ("theory/losses.py drifted: 0 -> 1",),
     "nodes lie symmetrically about 0, and 64 of them are exact to rounding": (
         "theory/losses.py normal: 64 -> 65",
+        "theory/auxiliary.py interval: 64 -> 65",
         "theory/losses.py mix_loss: centre[..., None] + np.sqrt(variance)[..., None] * nodes -> "
         "centre[..., None] - np.sqrt(variance)[..., None] * nodes",
         "theory/losses.py bregman: centre[..., None] + np.sqrt(variance)[..., None] * nodes -> "
         "centre[..., None] - np.sqrt(variance)[..., None] * nodes",
     ),
+    "0 to the power of -1/2 is infinite, too": (
+        "theory/auxiliary.py gauss_exp: left > 0.0 -> left >= 0.0",
+    ),
     "a tolerance for rounding, and nothing is that close": (
+        "theory/auxiliary.py gauss_exp_applies: lam >= (1.0 - 1e-12) * 32.0 * alpha * d * c / 7.0 "
+        "-> lam > *",
+        "theory/auxiliary.py gauss_exp_applies: (1.0 - 1e-12) * 32.0 -> 32.0",
+        "theory/auxiliary.py gauss_exp_applies: 1.0 - 1e-12 -> 1.0",
+        "theory/auxiliary.py gauss_exp_applies: 1e-12 -> 2e-12",
         "theory/replay.py _check_regret: 1e-09 -> 2e-09",
         "theory/replay.py _check_regret: 1e-06 -> 2e-06",
         "theory/verdict.py : 1e-08 -> 2e-08",
