@@ -151,6 +151,13 @@ def test_a_world_that_stands_still_costs_its_exploration(order):
     assert found == (close(EXPLORE[order] * d * math.sqrt(T)), "calm")
 
 
+def test_one_change_in_a_short_world_costs_more_than_exploring_where_tuning_forgets_k():
+    """SC-D-GLUCB's tuning has no k: its u is below 1/T = 1/100, and Gamma T is the larger term."""
+    short = problem(c=0.2, d=5, Gamma=1, T=100, k=0.25)
+    assert orders.sc_d_glucb(short) == (close(100.0), "calm")
+    assert 0.25 / math.sqrt(0.2) * 5 * 10 < 100
+
+
 @pytest.mark.parametrize("order", BY_HAND, ids=lambda f: f.__name__)
 def test_beyond_the_last_rate_the_order_is_linear_or_that_of_the_drift(order):
     """P and Gamma a million times larger; the latter is not possible, but the formula says it."""
@@ -162,7 +169,7 @@ def test_beyond_the_last_rate_the_order_is_linear_or_that_of_the_drift(order):
 
 @pytest.mark.parametrize("order", BY_HAND, ids=lambda f: f.__name__)
 def test_orders_are_continuous_in_how_much_the_world_moves(order):
-    """No jump between the cases but 1 - 1/T for 1, and drift that tuning has not balanced."""
+    """No jump between the cases, whether or not tuning balances the terms."""
     scales = np.geomspace(1e-7, 1e7, 3000)
     values = [
         order(replace(ODD, path_length=2.1 * x, change_points=int(max(1, 4 * x)))).value

@@ -46,17 +46,15 @@ class Bound(NamedTuple):
 
 
 def clipped(problem: Problem, bound: Bound) -> Order:
-    """The largest term of a bound at its tuned u, clipped to [1/T, 1 - 1/T].
+    """The largest term of a bound at its tuned u, clipped to [1/T, 1].
 
-    calm: u = 1/T, explore d sqrt(T). restless: u is 1, up to its order, and exploration is linear.
+    The upper end is 1 - 1/T in Remark B.1, which is the same order. Where the tuning balances the
+    terms, the calm order is explore d sqrt(T), and the restless one is the drift.
     """
-    T, u = problem.known("horizon", WHY), bound.forgetting
-    which = case(u, T)
-    if which == "calm":
-        return Order(bound.explore * problem.dim * math.sqrt(T), which)
-    u = min(u, 1.0)
+    T = problem.known("horizon", WHY)
+    u = min(max(bound.forgetting, 1.0 / T), 1.0)
     explored = bound.explore * problem.dim * T * math.sqrt(u)
-    return Order(max(explored, bound.drift * u**-bound.power), which)
+    return Order(max(explored, bound.drift * u**-bound.power), case(bound.forgetting, T))
 
 
 def restart_glb(problem: Problem, reading: str = "claimed") -> Order:
