@@ -2,11 +2,23 @@
 numbers are refused, at the very edge."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from driftbandit import DOMD, GLBOMD, Bernoulli, Bounded, Gaussian, Greedy, Poisson, Problem, theory
+from driftbandit import (
+    DOMD,
+    GLBOMD,
+    Bernoulli,
+    Binomial,
+    Bounded,
+    Gaussian,
+    Greedy,
+    Poisson,
+    Problem,
+    theory,
+)
 
 PLAIN = Problem(dim=2)
 BALL = Problem(dim=2, radius=0.8, context_norm=1.5, horizon=300, path_length=1.0)
@@ -93,6 +105,10 @@ def test_theory_sets_what_is_not_given():
     assert (policy.delta, policy.scale, policy.bonus) == (0.01, 1.0, None)
     assert policy.discount == theory.discount(BALL)
     assert (policy.step, policy.regularization) == (theory.eta(BALL), theory.lam(BALL))
+    many = replace(BALL, family=Binomial(4))  # the paper's R is 4, the family's own M is 1
+    assert DOMD.from_theory(many).regularization == theory.lam(many)
+    assert DOMD.from_theory(many).step == theory.eta(many)
+    assert GLBOMD.from_theory(many).regularization == theory.glb_omd_lam(many)
     bold = DOMD.from_theory(BALL, bonus=2.5, regularization=3.0)
     assert (bold.delta, bold.scale, bold.bonus, bold.regularization) == (None, None, 2.5, 3.0)
     still = GLBOMD.from_theory(BALL)

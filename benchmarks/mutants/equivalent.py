@@ -133,6 +133,11 @@ REASONS: dict[str, tuple[str, ...]] = {
         "theory/losses.py bregman: centre[..., None] + np.sqrt(variance)[..., None] * nodes -> "
         "centre[..., None] - np.sqrt(variance)[..., None] * nodes",
     ),
+    "a constant radius: one of log_mass and mass is 0, so that the others are not read": (
+        "policies/domd.py _radius: 0.0 -> 1.0 #2",
+        "policies/domd.py _radius: 0.0 -> 1.0 #3",
+        "policies/domd.py _radius: 1.0 -> 2.0",
+    ),
     "0 to the power of -1/2 is infinite, too": (
         "theory/auxiliary.py gauss_exp: left > 0.0 -> left >= 0.0",
     ),
@@ -142,6 +147,8 @@ REASONS: dict[str, tuple[str, ...]] = {
         "theory/auxiliary.py gauss_exp_applies: (1.0 - 1e-12) * 32.0 -> 32.0",
         "theory/auxiliary.py gauss_exp_applies: 1.0 - 1e-12 -> 1.0",
         "theory/auxiliary.py gauss_exp_applies: 1e-12 -> 2e-12",
+        "policies/domd.py __post_init__: self._lam < FAINTEST * self._most -> "
+        "self._lam <= FAINTEST * self._most",
         "theory/replay.py _check_regret: 1e-09 -> 2e-09",
         "theory/replay.py _check_regret: 1e-06 -> 2e-06",
         "theory/verdict.py : 1e-08 -> 2e-08",
