@@ -2,7 +2,7 @@
 numbers are refused, at the very edge."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -191,9 +191,9 @@ def narrowing(share):
 
 
 def test_single_precision_is_safe_up_to_a_tenth_of_lambda():
-    assert narrowing(0.999).narrow(np.zeros((1, 3))).dtype == np.float32
+    assert narrowing(1 - 1e-5).narrow(np.zeros((1, 3))).dtype == np.float32
     with pytest.raises(ValueError, match="more than a tenth"):
-        narrowing(1.001).narrow(np.zeros((1, 3)))
+        narrowing(1 + 1e-5).narrow(np.zeros((1, 3)))
     with pytest.raises(ValueError, match="float32"):
         DOMD(problem=PLAIN, discount=1.0).narrow(np.zeros((1, 3)))
 
@@ -280,3 +280,21 @@ def test_a_fresh_row_has_lambda_in_the_units_of_contexts():
     np.testing.assert_allclose(memory.H[0], LAM * np.eye(2))
     np.testing.assert_array_equal(memory.theta[0], [0.0, 0.0])
     assert (memory.t[0], memory.g[0], memory.basis[0], memory.floor[0]) == (0.0, 1.0, 1.0, LAM)
+
+
+@dataclass(frozen=True)
+class HalfDispersed(Bounded):
+    """Rewards in [0, 1] that are known to have no g above a half."""
+
+    @property
+    def g(self):
+        return 0.5
+
+
+def test_a_dispersion_is_learnt_from_the_most_it_can_be():
+    problem = Problem(dim=2, family=HalfDispersed(), radius=0.8)
+    policy = DOMD(problem=problem)
+    assert policy.init(1).g[0] == 0.5
+    same = DOMD(problem=replace(problem, family=Bounded()))
+    (place,) = np.flatnonzero(policy.recipe != same.recipe)
+    assert (policy.recipe[place], same.recipe[place]) == (0.5, 1.0)

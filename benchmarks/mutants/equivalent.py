@@ -133,6 +133,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "theory/losses.py bregman: centre[..., None] + np.sqrt(variance)[..., None] * nodes -> "
         "centre[..., None] - np.sqrt(variance)[..., None] * nodes",
     ),
+    "a place of the recipe that only AutoDOMD reads": ("policies/domd.py recipe: 0.0 -> 1.0",),
     "a constant radius: one of log_mass and mass is 0, so that the others are not read": (
         "policies/domd.py _radius: 0.0 -> 1.0 #2",
         "policies/domd.py _radius: 0.0 -> 1.0 #3",
@@ -147,6 +148,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "theory/auxiliary.py gauss_exp_applies: (1.0 - 1e-12) * 32.0 -> 32.0",
         "theory/auxiliary.py gauss_exp_applies: 1.0 - 1e-12 -> 1.0",
         "theory/auxiliary.py gauss_exp_applies: 1e-12 -> 2e-12",
+        "policies/domd.py narrow: added > 0.1 * lam -> added >= 0.1 * lam",
         "policies/domd.py __post_init__: self._lam < FAINTEST * self._most -> "
         "self._lam <= FAINTEST * self._most",
         "theory/replay.py _check_regret: 1e-09 -> 2e-09",
@@ -162,6 +164,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "a guard against overflow and the logarithm of 0, far from any number that occurs": (
         "core/auto.py : 1e+100 -> 2e+100",
         "core/auto.py judge: 1e-300 -> 2e-300",
+        "policies/domd.py narrow: 1e-100 -> 2e-100",
     ),
     "every learner has the same ball": ("core/auto.py teach: GRID + 2 * n + k -> GRID + 2 * n",),
     "a truth value is 0 or 1; numba wants one type": (
