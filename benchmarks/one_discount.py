@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.tables import stored, told
 from driftbandit import DOMD, Circle, SignFlip, Simulated, simulate, theory
-from driftbandit.lab.statistics import half_width
+from driftbandit.lab.report.statistics import half_width
 from driftbandit.theory.domd import clip_discount, forgetting_drifting, forgetting_piecewise
 
 CHOOSE, JUDGE = range(20), range(71_000, 71_040)

@@ -266,7 +266,10 @@ def sides(o, t):
     changes = sum((o.star[s] != o.star[s + 1]).any() for s in range(t))
     late = 4 * S * changes * q ** (D / 2) / (1 - q) ** 1.5
     R = o.family.range
-    best, paper = theory.best_D(o.problem, q, worst=R), theory.D_gamma(o.problem, q)
+    best, paper = (
+        theory.best_D(o.problem, q, lam=o.lam, worst=R),
+        theory.D_gamma(o.problem, q, lam=o.lam),
+    )
     late_of = lambda D: 4 * S * changes * q ** (D / 2) / (1 - q) ** 1.5  # noqa: E731
     of = lambda D: R * (changes * D + 1) + o.exploration(t) + 2 * price * late_of(D)  # noqa: E731
     return found | {

@@ -151,11 +151,11 @@ def beta_of_bound(problem, bound, lam, gamma):
 
 @pytest.mark.parametrize("problem", [DRIFT, FLIP], ids=["drift", "flip"])
 @pytest.mark.parametrize("tuning", ["bound", "tracking"])
-def test_the_played_radius_is_the_bounds(problem, rule):
+def test_the_played_radius_is_the_bounds(problem, tuning):
     policy = DOMD.from_theory(problem, sharp=True, tuning=tuning)
     lam, gamma = policy.regularization, policy.discount
     bound = theory.sharp_bound(problem, lam, gamma, delta=0.01)
-    assert theory.tuned(problem, rule, delta=0.01) == (lam, gamma, bound)
+    assert theory.tuned(problem, tuning, delta=0.01) == (lam, gamma, bound)
     assert played_beta(policy) == close(beta_of_bound(problem, bound, lam, gamma))
 
 
@@ -253,7 +253,7 @@ def test_the_tracking_rule_never_widens_the_radius():
 
 
 @pytest.mark.parametrize("tuning", ["bound", "tracking"])
-def test_rules_cope_with_every_family(rule):
+def test_tunings_cope_with_every_family(tuning):
     for family in FAMILIES:
         problem = Circle(dim=3, radius=0.7, horizon=400, family=family).problem
         policy = DOMD.from_theory(problem, sharp=True, tuning=tuning)

@@ -129,12 +129,14 @@ class DOMD(RowPolicy):
         """eta, lambda, gamma and beta_t(0.01) of Theorems 1 to 3; keywords replace any of them.
 
         `sharp=True` has those of the sharper theorem. `tuning` then says which of the pairs of
-        lambda and gamma that it allows: "bound", where its bound on the regret is least, or "tracking",
-        where the noise and the lag of the estimate are, which plays better.
+        lambda and gamma that it allows: "bound", where its bound on the regret is least, or
+        "tracking", where the noise and the lag of the estimate are, which plays better.
         """
         cls._check_problem(problem)
         if tuning is not None and not sharp:
-            raise ValueError("tuning chooses among what the sharper theorem allows: pass sharp=True")
+            raise ValueError(
+                "tuning chooses among what the sharper theorem allows: pass sharp=True"
+            )
         theorem: dict[str, Any] = {"step": theory.eta(problem, sharp=sharp), "sharp": sharp}
         if "bonus" not in overrides:
             theorem |= {"delta": 0.01, "scale": 1.0}

@@ -30,20 +30,26 @@ PERIODS = {"original": rivals.restart_period, "corrected": rivals.corrected_rest
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Discounted(Likelihood):
-    """Weights gamma^(t-1-s).
-
-    The papers' design matrices keep their multiple of I. With `refill=False` it is discounted like
-    a round, which is what the recursion V <- gamma V + x x' does.
-    """
+class _Forgetting(Likelihood):
+    """Weights gamma^(t-1-s)."""
 
     discount: float
-    refill: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         value = validate.interval("discount", self.discount, "gamma", low=0.0, high=1.0)
         self._set(discount=value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Discounted(_Forgetting):
+    """Weights gamma^(t-1-s) in the design matrices, too.
+
+    The papers' design matrices keep their multiple of I. With `refill=False` it is discounted like
+    a round, which is what the recursion V <- gamma V + x x' does.
+    """
+
+    refill: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -473,7 +479,7 @@ class _Laplace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DGLMTS(_Laplace, _Discounted):
+class DGLMTS(_Laplace, _Forgetting):
     """D-GLM-TS, our reading: GLM-TSL (Kveton et al. 2020) whose rewards count gamma^(t-1-s) each.
 
     theta is drawn from the posterior, widened `scale` times. There is no paper on it with a

@@ -213,7 +213,10 @@ def _piecewise(s: Setting, paths: list[Floats], regret: Floats) -> list[Inequali
         return r * (changes * D + 1.0) + _exploration(s) + rest
 
     label, R = "eq:piecewise_regret_decomposition", s.problem.family.range
-    paper, best = D_gamma(s.problem, s.gamma), best_D(s.problem, s.gamma, lam=s.lam, worst=R)
+    paper, best = (
+        D_gamma(s.problem, s.gamma, lam=s.lam),
+        best_D(s.problem, s.gamma, lam=s.lam, worst=R),
+    )
     sums = "lemma:pw_kernel_sum", "sum of V_t, good rounds", V
     return [
         _sure("Lemma C.1", "lemma:pw_bad_rounds", f"bad rounds, D = {D}", bad, changes * D),
