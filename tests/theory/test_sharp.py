@@ -150,12 +150,12 @@ def beta_of_bound(problem, bound, lam, gamma):
 
 
 @pytest.mark.parametrize("problem", [DRIFT, FLIP], ids=["drift", "flip"])
-@pytest.mark.parametrize("tuning", ["bound", "tracking"])
-def test_the_played_radius_is_the_bounds(problem, tuning):
-    policy = DOMD.from_theory(problem, sharp=True, tuning=tuning)
+@pytest.mark.parametrize("objective", ["bound", "tracking"])
+def test_the_played_radius_is_the_bounds(problem, objective):
+    policy = DOMD.from_theory(problem, sharp=True, objective=objective)
     lam, gamma = policy.regularization, policy.discount
     bound = theory.sharp_bound(problem, lam, gamma, delta=0.01)
-    assert theory.tuned(problem, tuning, delta=0.01) == (lam, gamma, bound)
+    assert theory.tuned(problem, objective, delta=0.01) == (lam, gamma, bound)
     assert played_beta(policy) == close(beta_of_bound(problem, bound, lam, gamma))
 
 
@@ -252,20 +252,20 @@ def test_the_tracking_rule_never_widens_the_radius():
     assert width(least) < min(width(0.97 * least), width(1.03 * least))
 
 
-@pytest.mark.parametrize("tuning", ["bound", "tracking"])
-def test_tunings_cope_with_every_family(tuning):
+@pytest.mark.parametrize("objective", ["bound", "tracking"])
+def test_both_objectives_cope_with_every_family(objective):
     for family in FAMILIES:
         problem = Circle(dim=3, radius=0.7, horizon=400, family=family).problem
-        policy = DOMD.from_theory(problem, sharp=True, tuning=tuning)
+        policy = DOMD.from_theory(problem, sharp=True, objective=objective)
         assert policy.regularization > theory.lam_floor(problem)
         assert math.isfinite(played_beta(policy))
 
 
 def test_wrong_options_are_refused():
     with pytest.raises(ValueError, match="sharp=True"):
-        DOMD.from_theory(DRIFT, tuning="bound")
+        DOMD.from_theory(DRIFT, objective="bound")
     with pytest.raises(ValueError, match="bound, tracking, got 'bond'"):
-        DOMD.from_theory(DRIFT, sharp=True, tuning="bond")
+        DOMD.from_theory(DRIFT, sharp=True, objective="bond")
     with pytest.raises(ValueError, match="regularization above"):
         DOMD.from_theory(DRIFT, sharp=True, regularization=0.9)
     with pytest.raises(ValueError, match="raise it"):
@@ -282,7 +282,7 @@ def test_the_others_are_as_they_were():
     assert GLBOMD.from_theory(DRIFT, sharp=True).regularization == theory.glb_omd_lam(
         DRIFT, sharp=True
     )
-    assert Greedy.from_theory(DRIFT, sharp=True, tuning="tracking").bonus == 0.0
+    assert Greedy.from_theory(DRIFT, sharp=True, objective="tracking").bonus == 0.0
     again = DOMD.from_dict(DOMD.from_theory(DRIFT, sharp=True).to_dict())
     assert again == DOMD.from_theory(DRIFT, sharp=True)
 
