@@ -49,7 +49,8 @@ WHOLE = {
     "SWGLMTS": "no theorem with a window",
     "IDS": "no theorem with a discount",
     "DAL": "jumps: d sqrt(Gamma T) over an optimal base",
-    "RestartedWeightedOFUL": "drift: d^7/8 (P V)^1/4 T^1/2 + d^5/6 P^1/3 T^2/3, V total variance, linear",
+    "RestartedWeightedOFUL": "drift: d^7/8 (P V)^1/4 T^1/2 + d^5/6 P^1/3 T^2/3, "
+    "V total variance, linear",
     "RestartedSAVE": "drift: d^4/5 V^2/5 P^1/5 T^2/5 + d^2/3 P^1/3 T^2/3, V total variance, linear",
     "DynamicLinUCB": "jumps: Gamma sqrt(T / Gamma), if changes are far apart and large, linear",
     "LARL": "sublinear if the state has little noise",
