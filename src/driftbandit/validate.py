@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,14 @@ def show(value: Any) -> str:
     except ValueError:  # a whole number of more digits than Python prints
         text = f"a number of {value.bit_length()} bits"
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def closest(given: Any, known: Iterable[Any], cutoff: float = 0.5) -> str | None:
+    """Return the known name that may have been meant, or None."""
+    import difflib  # only ever needed for messages
+
+    names = sorted(str(each) for each in known)
+    return next(iter(difflib.get_close_matches(str(given), names, n=1, cutoff=cutoff)), None)
 
 
 def real(value: Any) -> float:
