@@ -24,6 +24,14 @@ def show(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def closest(given: Any, known: Iterable[Any], cutoff: float = 0.5) -> str | None:
+    """Return the known name that may have been meant, or None."""
+    import difflib  # only ever needed for messages
+
+    names = sorted(str(each) for each in known)
+    return next(iter(difflib.get_close_matches(str(given), names, n=1, cutoff=cutoff)), None)
+
+
 def real(value: Any) -> float:
     """`value` as a float, NaN if it is no real number."""
     if isinstance(value, (str, bytes, bytearray, bool, np.bool_, complex, np.complexfloating)):
