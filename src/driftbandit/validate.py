@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import operator
 from collections.abc import Iterable
@@ -29,7 +28,7 @@ def closest(given: Any, known: Iterable[Any], cutoff: float = 0.5) -> str | None
     import difflib  # only ever needed for messages
 
     names = sorted(str(each) for each in known)
-    return next(iter(difflib.get_close_matches(str(given), names, n=1, cutoff=cutoff)), None)
+    return next(iter(difflib.get_close_matches(str(given)[:100], names, n=1, cutoff=cutoff)), None)
 
 
 def real(value: Any) -> float:
@@ -105,5 +104,5 @@ def text(name: str, value: Any) -> str:
 def nearest(given: Any, known: Iterable[Any]) -> str:
     """Return what may have been meant, as the end of an error message."""
     names = [str(each) for each in islice(known, 1000)]
-    near = difflib.get_close_matches(str(given)[:100], names, n=1, cutoff=0.4)
-    return f"did you mean {near[0]!r}?" if near else f"there is {show(names)}"
+    near = closest(given, names, cutoff=0.4)
+    return f"did you mean {near!r}?" if near else f"there is {show(names)}"
