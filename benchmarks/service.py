@@ -212,7 +212,7 @@ def _client(port: int) -> Client:
 
 
 def draw(path: Path, found: dict[int, np.ndarray], seconds: float) -> None:
-    """Time to an answer against requests a second, for more and more connections."""
+    """Time to an answer against requests per second, for more and more connections."""
     import matplotlib.pyplot as plt
 
     rates = [len(spent) / seconds for spent in found.values()]

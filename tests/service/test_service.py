@@ -314,10 +314,10 @@ def test_connections_without_a_request_are_closed(tmp_path, monkeypatch):
             with socket.create_connection(("127.0.0.1", port), timeout=5) as slow:
                 slow.sendall(sent)
                 assert slow.recv(100) == b""
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as kept:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as resting:
             for pause in (0.3, 0.0):  # between two requests a connection may rest
-                kept.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
-                assert b"alive" in kept.recv(4096)
+                resting.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+                assert b"alive" in resting.recv(4096)
                 time.sleep(pause)
 
 
