@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import operator
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -76,3 +79,23 @@ def count(name: str, value: Any, meaning: str, *, least: int = 1) -> int:
             f"{name} must be a whole number from {least} to 2^53 ({meaning}), got {show(value)}"
         )
     return clean
+
+
+LONGEST = 200  # characters of an id or a key
+
+
+def text(name: str, value: Any) -> str:
+    """Return an id, a key or a name; raise if it is not short printable text."""
+    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= LONGEST:
+        raise ValueError(
+            f"{name} must be printable text of at most {LONGEST} characters, got {show(value)}: "
+            "convert numbers with str()"
+        )
+    return value
+
+
+def nearest(given: Any, known: Iterable[Any]) -> str:
+    """Return what may have been meant, as the end of an error message."""
+    names = [str(each) for each in islice(known, 1000)]
+    near = difflib.get_close_matches(str(given)[:100], names, n=1, cutoff=0.4)
+    return f"did you mean {near[0]!r}?" if near else f"there is {show(names)}"

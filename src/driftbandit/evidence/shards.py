@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandit.evidence.reading.chunk import Floats
 from driftbandit.evidence.reading.ledger import Where
-from driftbandit.loop.candidates.candidate_set import Panel
-from driftbandit.loop.learning.keyed import Keyed, Own, born
+from driftbandit.loop.candidates.candidate_set import CandidateSet
+from driftbandit.loop.learning.keyed import Keyed, KeyLearner, born
 from driftbandit.loop.learning.learner import Learner
+from driftbandit.loop.state.definition import CurrentDefinition, Definition
 from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.storage.events import Event
-from driftbandit.loop.training.replay import Past
 from driftbandit.loop.training.trainer import CHUNK, Trainer
 
 Checkpoint = tuple[dict[str, Any], bytes]  # what `Learner.state` gives and `load` takes
@@ -83,9 +84,9 @@ class Children(Keyed):
         if x is not None and example.key is not None:
             self._train_own(example.key, example, x)
 
-    def _begun(self, key: str) -> Own:
+    def _begun(self, key: str) -> KeyLearner:
         row, last = self.births[key]
-        return Own(self.policy, row.copy(), last)
+        return KeyLearner(self.policy, row.copy(), last)
 
 
 def shard_of(key: str | None, shards: int) -> int:
@@ -97,8 +98,8 @@ def encoded(where: Where, examples: list[Example], version: str) -> Part:
     with where.opened() as (ledger, known):
         notes = Notes(known.declaration, known.versions[version])
         notes.taken = []
-        nobody = Panel(known._replace(settings={}))  # rows are only encoded: none is compared
-        trainer = Trainer(notes, nobody, ledger, dict(known.versions))
+        unwatched = replace(known, settings={})  # rows are only encoded: no policies are compared
+        trainer = Trainer(notes, CandidateSet(CurrentDefinition(unwatched)), ledger)
         for k in range(0, len(examples), CHUNK):
             trainer.train(examples[k : k + CHUNK])
     return Part(examples, np.array(notes.taken))
@@ -146,7 +147,7 @@ def trained(
     return children.state()
 
 
-def _loaded(kind: Any, known: Past, checkpoint: Checkpoint) -> Any:
+def _loaded(kind: Any, known: Definition, checkpoint: Checkpoint) -> Any:
     about, state = checkpoint
     version = known.versions[about["version"]]
     learner = kind(known.declaration, version)

@@ -26,10 +26,10 @@ from driftbandit.evidence.reading.ledger import Where
 from driftbandit.evidence.shards import Checkpoint, Population, shard_of
 from driftbandit.loop.learning.keyed import Keyed
 from driftbandit.loop.learning.learner import digest, fingerprint
-from driftbandit.loop.state.reward_windows import Example
+from driftbandit.loop.state.definition import Definition
+from driftbandit.loop.state.reward_windows import Change, Example
 from driftbandit.loop.storage.events import Event
-from driftbandit.loop.training.replay import Past, origin, unfold
-from driftbandit.loop.writing.pending import Change
+from driftbandit.loop.training.replay import origin, unfold
 from driftbandit.recipe import Recipe
 
 log = logging.getLogger("driftbandit.evidence")
@@ -47,7 +47,7 @@ def spread(where: Where, scheduler: str, workers: int | None) -> Keyed:
                 "one learner learns one example after the other: only a loop with key= can be "
                 "spread over workers; leave scheduler out"
             )
-        known.declaration.trained.warm()  # workers would race to compile
+        known.declaration.timed_policy.warm()  # workers would race to compile
         state, changes = unfold(ledger, known, origin(ledger))
         assert isinstance(state.learner, Keyed)
         with _client(scheduler, count, known) as (client, luggage):
@@ -58,16 +58,16 @@ def spread(where: Where, scheduler: str, workers: int | None) -> Keyed:
 
 
 @contextmanager
-def _client(scheduler: str, workers: int | None, known: Past) -> Iterator[tuple[Any, Any]]:
+def _client(scheduler: str, workers: int | None, known: Definition) -> Iterator[tuple[Any, Any]]:
     """A cluster, and what its workers must import."""
     try:
         from distributed import default_client
     except ImportError:
         raise ImportError("a cluster needs Dask: pip install 'driftbandit[dask]'") from None
-    from driftbandit.lab.run.plugin_files import Luggage
+    from driftbandit.lab.run.plugin_files import PluginFiles
     from driftbandit.lab.run.workers import pool_of
 
-    luggage = Luggage.of_recipes([json.dumps(known.declaration.to_dict())])
+    luggage = PluginFiles.of_recipes([json.dumps(known.declaration.to_dict())])
     with pool_of(workers or os.cpu_count() or 1, scheduler, luggage):
         yield default_client(), luggage
 
@@ -77,7 +77,7 @@ def _stretches(changes: Iterable[Change]) -> Iterator[tuple[list[Example], Event
     examples: list[Example] = []
     for change in changes:
         growth = change if isinstance(change, Event) else None
-        if growth is not None and growth.kind != "grow":
+        if growth is not None and growth.kind != "add_features":
             raise ValueError(f"a cluster cannot replay {growth.kind!r}: leave scheduler out")
         if isinstance(change, Example):
             examples.append(change)
@@ -117,7 +117,7 @@ class _Work:
         each = zip(self.own, parts, births)
         self.own = [run(shards.trained, self.where, *those, growth) for those in each]
         if growth is not None:
-            self.version = Recipe.from_dict(growth.read()["features"]).version
+            self.version = Recipe.from_dict(growth.read().features).version
         self._keep_pace()
 
     def _dealt(self, examples: list[Example]) -> list[list[Example]]:
@@ -139,7 +139,7 @@ class _Work:
                 if future.status == "error":
                     future.result()
 
-    def whole(self, known: Past) -> Keyed:
+    def whole(self, known: Definition) -> Keyed:
         """All learners together."""
         population, *own = self.client.gather([self.population, *self.own])
         about, state = _joined(population.checkpoint, own)

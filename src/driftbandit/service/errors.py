@@ -8,11 +8,8 @@ from http import HTTPStatus
 
 import msgspec
 
-from driftbandit.loop.deciding.payloads import UsedIdError
-from driftbandit.loop.promotion import UnknownError
-from driftbandit.loop.runtime import ConflictError
-from driftbandit.loop.storage.events import LedgerError as LedgerError
-from driftbandit.loop.training.backfill import BusyError
+from driftbandit.loop.errors import BusyError, ConflictError, UnknownCandidateError, UsedIdError
+from driftbandit.loop.errors import LedgerError as LedgerError
 from driftbandit.service.schema.messages import FieldDifference, LeadInfo, ProblemDetails, filled
 
 log = logging.getLogger("driftbandit.service")
@@ -33,7 +30,7 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (  # the first that fits
     (UsedIdError, 409),
     (BusyError, 503),
     (ConflictError, 409),
-    (UnknownError, 404),
+    (UnknownCandidateError, 404),
     (msgspec.MsgspecError, 400),
     (ValueError, 422),
     (RecursionError, 400),

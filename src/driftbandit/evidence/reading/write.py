@@ -14,7 +14,7 @@ import numpy as np
 from driftbandit.evidence.reading import dsjson
 from driftbandit.evidence.reading.chunk import Chunk
 from driftbandit.evidence.reading.files import STORED, arrow
-from driftbandit.loop.storage.events import write as encode
+from driftbandit.loop.storage.events import encode
 
 if TYPE_CHECKING:
     from driftbandit.evidence.log import Log

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from driftbandit.loop.loop import Loop
-from driftbandit.loop.state.versions import Shadow
+from driftbandit.loop.state.definition import Shadow
 from driftbandit.service.api.loops import Call, Reply
 from driftbandit.service.errors import RefusedError
 from driftbandit.service.schema import messages as m

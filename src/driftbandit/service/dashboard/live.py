@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from driftbandit.loop.deciding.types import Decision, Place, Slate
+from driftbandit.loop.deciding.types import Decision, Slate, SlatePosition
 from driftbandit.loop.loop import Loop
 from driftbandit.service.errors import LedgerError, RefusedError
 from driftbandit.service.limits import Limits
@@ -133,7 +133,11 @@ def _shown(at: float, found: Decision | Slate) -> list[m.RecentDecision]:
 
 
 def _line(
-    at: float, found: Decision | Slate, position: int | None, place: Decision | Place, why: Any
+    at: float,
+    found: Decision | Slate,
+    position: int | None,
+    place: Decision | SlatePosition,
+    why: Any,
 ) -> m.RecentDecision:
     line = m.RecentDecision(found.id, at, found.role, position, place.arm, place.probability)
     if why is not None:

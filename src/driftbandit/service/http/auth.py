@@ -58,17 +58,17 @@ class ApiKeys:
         if name in self.all():
             raise ValueError(f"there is a key {name!r} already: revoke it, or use another name")
         token = f"{name}.{secrets.token_urlsafe(32)}"
-        values = name, " ".join(chosen), _hash(token), time.time()
-        self._store.do("INSERT INTO access VALUES (?, ?, ?, ?)", values)
+        roles_text, made = " ".join(chosen), time.time()
+        self._store.run("new_api_key", name, roles_text, _hash(token), made)
         return token
 
     def revoke(self, name: str) -> None:
-        if not self._store.do("DELETE FROM access WHERE name = ?", (name,)):
+        if not self._store.run("delete_api_key", name):
             raise ValueError(f"there is no key {name!r}: driftbandit api-keys list shows them")
 
     def all(self) -> dict[str, ApiKey]:
         """Return keys by name."""
-        rows = self._store.ask("SELECT name, roles, hash, made FROM access ORDER BY name", ())
+        rows = self._store.ask("api_keys")
         return {row[0]: ApiKey(row[0], tuple(row[1].split()), row[2], row[3]) for row in rows}
 
     def close(self) -> None:

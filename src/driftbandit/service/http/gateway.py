@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
+import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import Executor
 from types import MappingProxyType
@@ -16,7 +17,6 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
-import tomllib
 
 from driftbandit.service.api.loops import Call, Reply, Service
 from driftbandit.service.errors import MEDIA, RefusedError, headers, problem

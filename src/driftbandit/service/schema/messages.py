@@ -11,7 +11,7 @@ from msgspec import Struct, defstruct
 
 from driftbandit.loop.candidates.comparison import Comparison, Lead, Standing
 from driftbandit.loop.deciding.types import Name
-from driftbandit.loop.state.versions import Shadow
+from driftbandit.loop.state.definition import Shadow
 
 At = float | datetime | None  # seconds since the epoch, or a time with its zone
 Arms = dict[str, dict[str, Any]] | list[dict[str, Any]]

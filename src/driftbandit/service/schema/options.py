@@ -14,10 +14,9 @@ from msgspec import defstruct
 
 from driftbandit import validate
 from driftbandit.features import Features
-from driftbandit.loop.config import Declaration, Settings, exploration_rule
-from driftbandit.loop.guard import Guard
+from driftbandit.loop.config import Declaration, Guard, Settings, exploration_rule
 from driftbandit.loop.loop import Loop
-from driftbandit.loop.state.versions import Shadow
+from driftbandit.loop.state.definition import Shadow
 from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
 from driftbandit.reward import Reward
@@ -233,7 +232,7 @@ def candidate_difference(loop: Loop, was: Shadow, declared: Any) -> list[FieldDi
         own = {"features": was.features, "half_life": None} | now
         learning = ("features", "policy", "half_life")
         made = replace(loop.declaration, **{name: own[name] for name in learning})
-        now |= {"policy": made.trained, "half_life": made.half_life}
+        now |= {"policy": made.timed_policy, "half_life": made.half_life}
     before = was.to_dict()
     after = {k: v.to_dict() if hasattr(v, "to_dict") else v for k, v in now.items()}
     return [each for name in sorted(after) for each in _apart(name, before[name], after[name])]
