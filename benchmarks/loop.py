@@ -20,6 +20,7 @@ import numpy as np
 from benchmarks.features import COLUMNS, CONTEXT, REQUIRED, arms, microseconds
 from benchmarks.tables import report
 from driftbandit import DOMD, AutoDOMD, Features, Loop, Reward
+from driftbandit.loop.state.definition import defined
 from driftbandit.loop.storage.events import Event, encode
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import replay

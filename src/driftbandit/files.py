@@ -28,17 +28,23 @@ def write(path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], ar
     path = Path(path)
     head = {"format": FORMAT, "version": VERSION, "kind": kind, **header}
     columns = arrays.items() if isinstance(arrays, Mapping) else arrays
+    with atomically(path) as temporary, temporary.open("xb") as file:
+        _write_npz(file, chain(columns, [("header", np.array(json.dumps(head)))]))
+        file.flush()
+        os.fsync(file.fileno())
+    return path
+
+
+@contextmanager
+def atomically(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path`, which takes its place at the end unless there is an
+    error: a reader sees the old file or the new one, whole."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
-        with temporary.open("xb") as file:
-            _write_npz(file, chain(columns, [("header", np.array(json.dumps(head)))]))
-            file.flush()
-            os.fsync(file.fileno())
+        yield temporary
         os.replace(temporary, path)
-    except BaseException:
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
-    return path
 
 
 def _write_npz(file: BinaryIO, columns: Iterable[tuple[str, Any]]) -> None:

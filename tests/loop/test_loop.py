@@ -5,7 +5,7 @@ import math
 import os
 import pickle
 import threading
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import numpy as np
 import polars as pl
@@ -414,7 +414,7 @@ def test_the_clock_may_go_back(tmp_path, monkeypatch):
         with pytest.raises(ValueError, match="wall clock"):
             loop.close_windows(3.0)
         now[0] = 1e9 + 201.0
-        when = datetime.fromtimestamp(1e9 + 150.0, timezone.utc)
+        when = datetime.fromtimestamp(1e9 + 150.0, UTC)
         loop.decide({}, ARMS, at=when)
         assert loop.log()["status"].to_list() == ["trained", "trained", "open"]
         check(loop)

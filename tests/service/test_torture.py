@@ -17,8 +17,9 @@ from types import SimpleNamespace
 import pytest
 
 from driftbandit import Client, Loop
-from driftbandit.client.client import AwayError
+from driftbandit.client.client import UnreachableError
 from driftbandit.loop import runtime
+from driftbandit.loop.state.definition import defined
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import replay
 from serving import ARMS, NEWS, Process, ask, in_thread, until_ready
@@ -40,7 +41,7 @@ def hammer(port, acknowledged, over, k):
                 made = client.decide({"age": 20 + n % 60}, ARMS)
                 acknowledged[made.id] = None
                 acknowledged[made.id] = client.reward(made.id, (n + k) % 2)
-        except AwayError:
+        except UnreachableError:
             return
 
 

@@ -64,10 +64,10 @@ def _client(scheduler: str, workers: int | None, known: Definition) -> Iterator[
         from distributed import default_client
     except ImportError:
         raise ImportError("a cluster needs Dask: pip install 'driftbandit[dask]'") from None
-    from driftbandit.lab.run.plugin_files import Luggage
+    from driftbandit.lab.run.plugin_files import PluginFiles
     from driftbandit.lab.run.workers import pool_of
 
-    luggage = Luggage.of_recipes([json.dumps(known.declaration.to_dict())])
+    luggage = PluginFiles.of_recipes([json.dumps(known.declaration.to_dict())])
     with pool_of(workers or os.cpu_count() or 1, scheduler, luggage):
         yield default_client(), luggage
 

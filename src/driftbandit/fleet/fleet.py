@@ -15,10 +15,10 @@ from driftbandit.fleet import archive
 from driftbandit.fleet.batch import Key, Keys, floats_of, key_of, keys_of
 from driftbandit.fleet.batch_errors import blame, wrong_arms, wrong_rows
 from driftbandit.fleet.directory import distinct
-from driftbandit.fleet.learner import Learner
+from driftbandit.fleet.learner import FleetLearner
 from driftbandit.fleet.residency import Members
-from driftbandit.fleet.table import OWN, Table
-from driftbandit.fork_safety import Stream, forkable_lock
+from driftbandit.fleet.table import OWN, RowTable
+from driftbandit.fork_safety import NormalStream, forkable_lock
 from driftbandit.policies import Policy
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.prediction import Prediction, predictions
@@ -72,13 +72,13 @@ class Fleet:
         store: str | os.PathLike[str] | None = None,
         seed: int = 0,
     ) -> None:
-        table = Table(_fresh(policy, dtype))
+        table = RowTable(_fresh(policy, dtype))
         self.policy, self.dtype = policy, dtype
-        self._stream = Stream(seed, policy.noise_size)
+        self._stream = NormalStream(seed, policy.noise_size)
         self._lock = forkable_lock()
         self._members = Members(table, self._opened(table, memory_budget, store))
 
-    def _opened(self, table: Table, budget: Any, store: Any) -> Any:
+    def _opened(self, table: RowTable, budget: Any, store: Any) -> Any:
         """The disk, if there is to be one."""
         if budget is None and store is None:
             return None
@@ -236,11 +236,11 @@ class Fleet:
         place, table = self._place(key), self._members.table
         table.rows[place] = rows[0] if self.dtype == "float64" else self.policy.narrow(rows)[0]
 
-    def __getitem__(self, key: Key) -> Learner:
+    def __getitem__(self, key: Key) -> FleetLearner:
         key = key_of(key)
         if key not in self:
             raise KeyError(key)
-        return Learner(self, key)
+        return FleetLearner(self, key)
 
     def __contains__(self, key: Any) -> bool:
         try:
@@ -261,7 +261,12 @@ class Fleet:
     def __iter__(self) -> Iterator[Key]:
         """The keys as they are now, in no particular order."""
         with self._lock:
-            return iter([key for keys, _ in self._members.pages() for key in keys])
+            return iter([key for keys, _ in self.pages() for key in keys])
+
+    def pages(self) -> Iterator[tuple[list[Key], Any]]:
+        """Give keys and rows of all learners, many at a time: those in memory, then those of the
+        store, which stay there. The fleet must not be trained meanwhile."""
+        yield from self._members.pages()
 
     @property
     def bytes_per_learner(self) -> int:

@@ -21,7 +21,7 @@ from driftbandit.loop.training.replay import origin, replay, unfold
 from driftbandit.policies.rows import RowPolicy
 
 if TYPE_CHECKING:
-    from driftbandit.lab.run.plugin_files import Luggage
+    from driftbandit.lab.run.plugin_files import PluginFiles
 
 ENDINGS = (".db", ".sqlite", ".sqlite3")
 
@@ -33,7 +33,7 @@ class Where(NamedTuple):
     name: str
     policy: RowPolicy | type[RowPolicy] | None = None
     half_life: Any = None
-    luggage: Luggage | None = None  # what must be imported before
+    luggage: PluginFiles | None = None  # what must be imported before
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Ledger, Definition]]:
@@ -51,8 +51,8 @@ class Where(NamedTuple):
         """What the loop would be with the other policy."""
         if ledger.base:
             raise ValueError(
-                "the beginning of this ledger is gone (retention= or erase): another policy cannot be "
-                "trained all of it; replay a file written with log.write"
+                "the beginning of this ledger is gone (retention or erase): another policy cannot "
+                "be trained all of it; replay a file written with log.write"
             )
         if any(version.reign for version in known.versions.values()):
             raise ValueError(

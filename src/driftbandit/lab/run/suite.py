@@ -10,17 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 import polars as pl
 
@@ -48,7 +43,7 @@ class Suite:
     ) -> tuple[Any, str]:
         """The suite played by these policies, as a study and its text."""
         first = f"plugins = {json.dumps(list(plugins))}\n" if plugins else ""
-        text = first + self.text + "".join(_table(entry) for entry in entries)
+        text = first + self.text + "".join(table_of(entry) for entry in entries)
         return parse_study(text, self.name), text
 
 
@@ -112,7 +107,7 @@ def _file_entries(path: Path, plugins: list[str]) -> list[dict[str, Any]]:
     return list(data["policies"])
 
 
-def _table(entry: Mapping[str, Any]) -> str:
+def table_of(entry: Mapping[str, Any]) -> str:
     lines = (f"{key} = {_value(value)}\n" for key, value in entry.items())
     return "\n[[policies]]\n" + "".join(lines)
 
