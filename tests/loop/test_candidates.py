@@ -433,7 +433,7 @@ def test_mistakes_are_refused_with_a_remedy(tmp_path):
                 "b", policy=DOMD(problem=FEATURES.problem(CLICKS), exploration="thompson")
             ),
             "exploration must be": lambda: loop.shadow("b", exploration="Floor"),
-            "pass that, too": lambda: loop.shadow("b", features=WIDER, half_life="1h"),
+            "pass policy=, too": lambda: loop.shadow("b", features=WIDER, half_life="1h"),
             "history must be": lambda: loop.shadow("b", features=WIDER, history="yes"),
             "did you mean 'new'": lambda: loop.trial("newer"),
             "less than 1": lambda: loop.trial("new", share=1.0),
