@@ -373,9 +373,9 @@ def test_others_who_decide_hear_of_it_and_may_take_over(postgres):
         one_.shadow("new", features=OTHER)
         until(lambda: "new" in two.runtime.candidates.candidates)
         on(one_, two, start=20)
+        until(lambda: one(one_).learner.examples == one(two).learner.examples == 40)
         assert one_.wait_until_trained(10)
         until(lambda: both(one_) == both(two))
-        assert two.runtime.candidates.candidates["new"].learner.examples == 40
         one_.close()
         until(lambda: two.health().trains)
         two.shadow("newer", policy=AutoDOMD)
