@@ -55,10 +55,9 @@ class Calls:
 
     def decide(self, *given: Any, **options: Any) -> Decision | Slate:
         """Make a decision, and wait until it is stored."""
-        asked = self.ask(*given, **options)
-        made = self._choose(asked)
+        made = self._choose(self.ask(*given, **options))
         pending = self._pending(made)
-        self._runtime.submit(pending)
+        self._runtime.writer.submit(pending)
         return self._answer(made, pending)
 
     def ask(
@@ -99,7 +98,9 @@ class Calls:
     ) -> Choice:
         """Return probabilities and a draw; the caller holds the learner's lock."""
         learner, seed = self._runtime.learner, self._declaration.seed
-        at = self._runtime.writer.clock if asked.at is None else asked.at
+        at = asked.at
+        if at is None:
+            at = self._runtime.writer.clock if learner.timed or settings.trials else 0.0
         # in a trial all policies have learnt the same examples: one position is logged for all
         view = (learner.exact if settings.trials else learner.view)(at, asked.key)
         if not asked.names:
@@ -112,7 +113,7 @@ class Calls:
             words = seed, asked.id, view.policy
             live = settings.exploration.probabilities(view.bandit, X[0], words)
             votes = {LIVE: Vote(live, view.aged), **votes}
-        theta = view.bandit.theta.copy()
+        theta = view.theta.copy()
         z = X[np.arange(len(arms)), arms] @ theta
         means = np.atleast_1d(version.policy.problem.family.mu(z)).tolist()
         answer = Answer([*arms], p.tolist(), means, played)
@@ -126,8 +127,11 @@ class Calls:
 
     def _encode(self, asked: Request) -> Encoded:
         version = self._runtime.learner.version
-        read = self._runtime.candidates.read(version.features, asked)
-        return Encoded(version, slates.rows(version.features, read))
+        if self._runtime.definition.now.shadows:  # columns may be for other policies
+            asked = self._runtime.candidates.read(version.features, asked)
+        if asked.k is None and asked.names:
+            return Encoded(version, version.features.encode(asked.context, asked.arms)[None])
+        return Encoded(version, slates.rows(version.features, asked))
 
     def _pending(self, made: Choice) -> Pending:
         asked = made.request
@@ -148,8 +152,8 @@ class Calls:
             id = made.request.id
             explain: Explain = lambda: self._explain(id)  # noqa: E731
             return again(event, made.request, explain)
-        assert pending.event is not None
-        self._runtime.remember(pending.event, made)
+        if not self._runtime.inline and pending.event is not None:
+            self._runtime.trainer.remember(pending.event, made)
         return made.first()
 
     def record_fallback(
@@ -159,7 +163,7 @@ class Calls:
         asked = self._fallback(context, arms, id=id, default=default, **options)
         made = self._choose(asked)
         pending = self._pending(made)
-        self._runtime.submit(pending)
+        self._runtime.writer.submit(pending)
         return self._recorded(made, pending)
 
     def _fallback(self, *given: Any, id: Any = None, default: Any = None, **more: Any) -> Request:
@@ -176,7 +180,7 @@ class Calls:
         chosen = found.arms if isinstance(found, Slate) else [found.arm]
         if chosen == (list(default) if isinstance(found, Slate) else [default]):
             return RECORDED
-        self._runtime.submit(self.cancel(made.request.id))
+        self._runtime.writer.submit(self.cancel(made.request.id))
         return CANCELLED
 
     def reward(self, id: str, value: float, *, position: Any = None, at: Any = None) -> Pending:
@@ -209,7 +213,6 @@ class Calls:
         pending = [
             _tried(self._pending, each) if isinstance(each, Choice) else each for each in made
         ]
-        self._runtime.training.check()
         self._runtime.writer.submit_all([each for each in pending if isinstance(each, Pending)])
         return [_tried(self._end, *both) for both in zip(made, pending)]
 

@@ -12,8 +12,7 @@ from typing import Any
 from driftbandit.loop.candidates.comparison import is_worse, lead
 from driftbandit.loop.candidates.totals import Totals
 from driftbandit.loop.config import Settings
-from driftbandit.loop.deciding.payloads import Choice
-from driftbandit.loop.errors import ConflictError
+from driftbandit.loop.errors import ConflictError, LedgerError
 from driftbandit.loop.state.definition import CurrentDefinition, Definition, defined
 from driftbandit.loop.state.reward_windows import Mark
 from driftbandit.loop.storage.events import DEFAULT, LIVE, Event, encode
@@ -64,9 +63,12 @@ class Runtime:
     def _training(self) -> Training:
         if self.inline:
             return InlineTraining(self.trainer)
-        if self.ledger.lock.alone:
-            return TrainerThread(self.trainer)
-        return TrainerThread(self.trainer, Snapshots(self.trainer, self.ledger))
+        follow = None if self.ledger.lock.alone else Snapshots(self.trainer, self.ledger)
+        return TrainerThread(self.trainer, self._training_stopped, follow)
+
+    def _training_stopped(self, error: Exception) -> None:
+        """Refuse all calls from now on."""
+        self.writer.error = LedgerError(f"training has stopped: {error}")
 
     @property
     def settings(self) -> Settings:
@@ -80,7 +82,6 @@ class Runtime:
 
     def submit(self, pending: Pending) -> Pending:
         """Wait until an event is stored."""
-        self.training.check()
         return self.writer.submit(pending)
 
     def catch_up(self) -> None:
@@ -131,15 +132,6 @@ class Runtime:
         self.writer.check()
         self.ledger.refresh()
         return defined(self.ledger)
-
-    def remember(self, event: Event, made: Choice) -> None:
-        """Keep the row of a decision that was just stored: its example may come soon."""
-        if self.inline:
-            return
-        for j, choice in enumerate(made.answer.choices):
-            if choice is not None:
-                row = event.seq, None if event.k is None else j
-                self.trainer.remember(row, made.X[j, choice].copy(), made.version)
 
     def demote_if_worse(self, totals: Totals) -> None:
         """Let the default take over if the live policy is worse; the event is not waited for."""

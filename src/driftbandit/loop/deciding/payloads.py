@@ -39,7 +39,9 @@ class Choice(NamedTuple):
     def logged(self) -> str:
         """Return the payload of the decision: all it takes to answer again."""
         asked, answer, view = self.request, self.answer, self.view
-        trial = {name: (vote.aged, vote.p.tolist()) for name, vote in self.votes.items()}
+        trial = {}
+        if self.votes:
+            trial = {name: (vote.aged, vote.p.tolist()) for name, vote in self.votes.items()}
         return encode(
             Decide(
                 asked.context,  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from driftbandit.features import Features
@@ -77,11 +77,11 @@ class Definition:
     versions: dict[str, Version]  # of the live policy by name, oldest first
     shadows: dict[int, Shadow]  # all candidates that ever were, by the seq of their event
     seq: int
+    current: tuple[int, Settings] = field(init=False)  # settings that hold now, and their seq
 
-    @property
-    def current(self) -> tuple[int, Settings]:
-        """The settings that hold now, and the seq of their event."""
-        return next(reversed(self.settings.items()))
+    def __post_init__(self) -> None:
+        now = next(reversed(self.settings.items()), (0, Settings()))
+        object.__setattr__(self, "current", now)
 
     @property
     def watched(self) -> bool:

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from driftbandit.loop.candidates.candidate_set import CandidateSet
+from driftbandit.loop.deciding.payloads import Choice
 from driftbandit.loop.deciding.slates import at_position, readable
 from driftbandit.loop.learning.learner import Learner
 from driftbandit.loop.state.definition import Version
@@ -49,12 +50,16 @@ class Trainer:
         self._recent: OrderedDict[RowKey, tuple[int, Floats]] = OrderedDict()
         self._caching = threading.Lock()
 
-    def remember(self, row: RowKey, x: Floats, version: Version) -> None:
-        """Keep the row of a decision that was just made: its example may come soon."""
+    def remember(self, event: Event, made: Choice) -> None:
+        """Keep the rows of a decision that was just stored: its example may come soon."""
+        reign, recent = made.version.reign, self._recent
         with self._caching:
-            self._recent[row] = version.reign, x
-            if len(self._recent) > RECENT:
-                self._recent.popitem(last=False)
+            for j, choice in enumerate(made.answer.choices):
+                if choice is not None:
+                    row = event.seq, None if event.k is None else j
+                    recent[row] = reign, made.X[j, choice].copy()
+            while len(recent) > RECENT:
+                recent.popitem(last=False)
 
     def forget(self) -> None:
         """Encode rows again from the log."""

@@ -58,14 +58,17 @@ class InlineTraining:
 
 
 class TrainerThread:
-    """Trains in a thread: what is submitted waits until its turn comes. If `follow` is given, other
-    processes may train instead: it is called before each step, and returns whether this one does.
-    """
+    """Trains in a thread: what is submitted waits until its turn comes. `on_error` is told if that
+    fails. If `follow` is given, other processes may train instead: it is called before each step,
+    and returns whether this one does."""
 
     def __init__(
-        self, trainer: Trainer, follow: Callable[[TrainerThread], bool] | None = None
+        self,
+        trainer: Trainer,
+        on_error: Callable[[Exception], None],
+        follow: Callable[[TrainerThread], bool] | None = None,
     ) -> None:
-        self._trainer, self._follow = trainer, follow
+        self._trainer, self._on_error, self._follow = trainer, on_error, follow
         self._waiting: deque[tuple[float, Change]] = deque()
         self._news, self._closed = threading.Condition(), False
         self._submitted = self._trained = 0
@@ -122,6 +125,7 @@ class TrainerThread:
             while self._step():
                 pass
         except Exception as error:
+            self._on_error(error)
             with self._news:
                 self._error = error
                 self._news.notify_all()

@@ -33,8 +33,3 @@ class Pending:
     known: int | None = None  # seq of the decision that has this id already
     error: Exception | None = None
     stored: Any = field(default_factory=threading.Lock)  # held while a caller waits
-
-    def done(self) -> None:
-        """Let the caller go on, if one waits."""
-        if self.stored.locked():
-            self.stored.release()

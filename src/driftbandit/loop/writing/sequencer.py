@@ -16,13 +16,13 @@ AHEAD = 300.0  # seconds that a decision may be ahead of the clock
 
 class Sequencer:
     """Enters pending events into the reward windows. `now` is the clock; without one, events are.
-    Owned by the writer: only the thread that writes calls `enter`, `follow` and `stored`."""
+    Owned by the writer: only the thread that writes calls `enter` and `follow`."""
 
     def __init__(
         self, ledger: Ledger, windows: RewardWindows, now: Callable[[], float] | None
     ) -> None:
         self._ledger, self._windows, self._now = ledger, windows, now
-        self._decided: dict[str, Event] = {}  # of this group
+        self.decided: dict[str, Event] = {}  # of this group, which the ledger cannot find yet
 
     @property
     def clock(self) -> float:
@@ -59,18 +59,14 @@ class Sequencer:
         made = Event(windows.seq + 1, kind, at, pending.id, pending.key, data, pending.k)
         pending.event = made
         if kind == "decide":
-            self._decided[str(pending.id)] = made
+            self.decided[str(pending.id)] = made
         return windows.apply(made, pending.payload)
-
-    def stored(self) -> None:
-        """Forget the group: it is in the ledger, where its decisions are found from now on."""
-        self._decided.clear()
 
     def _find(self, id: str) -> tuple[int, int | None] | None:
         """Return the seq of the decision with this id, and its positions if it is a slate."""
         if found := self._windows.open.get(id):
             return found.seq, found.k
-        event = self._decided.get(id) or self._ledger.find(id)
+        event = self.decided.get(id) or self._ledger.find(id)
         return (event.seq, event.k) if event else None
 
     def _decision(self, id: str, kind: str, position: int | None) -> int | None:

@@ -58,6 +58,7 @@ class Writer:
         self._working = threading.Lock()  # if callers do the work themselves
         self._advanced = self._looked = 0.0
         self._examples = examples  # since the latest mark, also of processes that were killed
+        self._lock, self._checkpointed = ledger.lock, False
         self._stale = ledger.start > 1  # whether there is something to delete, a little at a time
         self._thread = threading.Thread(target=self._run, name="driftbandit writer", daemon=True)
         if threaded:
@@ -77,7 +78,13 @@ class Writer:
 
     def submit(self, pending: Pending) -> Pending:
         """Wait until an event is stored; raise what is wrong with it."""
-        self.submit_all([pending])
+        self.check()
+        pending.stored.acquire()
+        self._queue.put(pending)
+        if not self._threaded:
+            self._work()
+        while not pending.stored.acquire(timeout=1.0):
+            self._check_alive()
         if pending.error is not None:
             raise pending.error
         return pending
@@ -92,9 +99,12 @@ class Writer:
             self._work()
         for pending in group:
             while not pending.stored.acquire(timeout=1.0):
-                if not self._thread.is_alive():
-                    self.check()
-                    raise LedgerError("the loop was closed meanwhile: open it again")
+                self._check_alive()
+
+    def _check_alive(self) -> None:
+        if not self._thread.is_alive():
+            self.check()
+            raise LedgerError("the loop was closed meanwhile: open it again")
 
     def put(self, pending: Pending) -> None:
         """Hand an event in without waiting."""
@@ -137,9 +147,12 @@ class Writer:
 
     def _take(self) -> tuple[list[Pending], bool]:
         """Return all events that wait, and whether it was the last time."""
-        group: list[Pending | None] = []
+        group, patience = list[Pending | None](), None
+        if self._threaded:  # wake up when there may be something to do that no caller asks for
+            most = 1.0 if self._lock.alone else LOOK
+            patience = min(most, max(PAUSE, self.windows.due - self.sequencer.clock))
         with suppress(queue.Empty):
-            group.append(self._queue.get(timeout=self._patience() if self._threaded else None))
+            group.append(self._queue.get(timeout=patience))
             until = time.monotonic() + self._linger
             while len(group) < GROUP:
                 left = until - time.monotonic() if len(group) < self._expected else 0.0
@@ -147,11 +160,6 @@ class Writer:
         if None in group:
             return [pending for pending in group if pending], True
         return group, False  # type: ignore[return-value]
-
-    def _patience(self) -> float:
-        """Return seconds until there may be something to do that no caller has asked for."""
-        most = 1.0 if self.ledger.lock.alone else LOOK
-        return min(most, max(PAUSE, self.windows.due - self.sequencer.clock))
 
     def _try(self, group: list[Pending]) -> None:
         try:
@@ -168,54 +176,46 @@ class Writer:
             if pending.stored.locked():
                 told = self.error if isinstance(self.error, Exception) else None
                 pending.error = told or LedgerError("this loop was interrupted: open it again")
-                pending.done()
+                pending.stored.release()
 
     def _store(self, group: list[Pending]) -> None:
         """Do what was asked for, and what is to be done anyway."""
         if self.error is not None:
             raise self.error
-        lock, now = self.ledger.lock, time.monotonic()
+        lock, now = self._lock, time.monotonic()
         if not lock.trains and now - self._looked >= LOOK:
             lock.take_over()  # if the process that trains has gone away
             self._looked = now
-        own = [pending for pending in group if pending.work is None]
         due = self._threaded and lock.trains and now - self._advanced >= PAUSE
         if due and self.windows.due <= self.sequencer.clock:
-            own.append(Pending("advance"))
-        if own:
-            self._write(own, now)
-        elif not lock.alone:
-            self._train(self._follow(self.ledger.after(self.windows.seq)))
-        for pending in own:
-            pending.done()
-        if len(own) < len(group):
-            for pending in [each for each in group if each.work]:
-                pending.work()  # type: ignore[misc]
-                pending.done()
-        if any(pending.state is not None for pending in own):
+            group = [*group, Pending("advance")]
+        if lock.alone:
+            changes = self._append(group, now)
+        else:
+            with self.turn():
+                changes = self._append(group, now)
+        if changes:
+            self._train(changes)
+        for pending in group:
+            if pending.work:
+                pending.work()
+            if pending.stored.locked():  # a caller waits
+                pending.stored.release()
+        if self._checkpointed:
+            self._checkpointed = False
             self._stale |= retention.let_go(self.ledger, self.windows, self.clock)
         if self._stale and lock.trains:
             self._stale = self.ledger.sweep()
 
-    def _write(self, group: list[Pending], begun: float) -> None:
-        """Store a group in one transaction, after what other processes have stored."""
-        if self.ledger.lock.alone:
-            changes = self._append(group)
-        else:
-            with self.turn():
-                changes = self._append(group)
-        self.sequencer.stored()
-        # callers tend to come back together: wait for them, at most half the time of a write
-        self._linger = min(MOST_LINGER, 0.5 * (time.monotonic() - begun))
-        self._expected = len(group) + self._queue.qsize()
-        if changes:
-            self._train(changes)
-
-    def _append(self, group: list[Pending]) -> list[Change]:
+    def _append(self, group: list[Pending], begun: float) -> list[Change]:
+        """Give events their places and store them; return what there is to learn."""
         events, states, changes = list[Event](), list[tuple[int, bytes]](), list[Change]()
+        lasting: list[Event] = []
         for pending in group:
+            if pending.work:
+                continue
             if pending.kind == "advance":
-                self._advanced = time.monotonic()
+                self._advanced = begun
             try:
                 pending.word, found = self.sequencer.enter(pending)
             except ValueError as error:
@@ -228,10 +228,17 @@ class Writer:
                 events.append(pending.event)
                 if pending.state is not None:
                     states.append((pending.event.seq, pending.state))
-        self.ledger.append(events, states)
-        for event in events:
-            if event.kind in LASTING:
-                self._hear(event)
+                if pending.kind in LASTING:
+                    lasting.append(pending.event)
+        if events:
+            self.ledger.append(events, states)
+            self.sequencer.decided.clear()
+            # callers tend to come back together: wait for them, at most half the time of a write
+            self._linger = min(MOST_LINGER, 0.5 * (time.monotonic() - begun))
+            self._expected = len(events) + self._queue.qsize()
+        for event in lasting:
+            self._hear(event)
+        self._checkpointed |= bool(states)
         return changes
 
     @contextmanager
