@@ -26,16 +26,17 @@ if TYPE_CHECKING:
 
 
 GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
-ARRAY, ONE = np.ndarray, 1.0
+ARRAY = np.ndarray
 FLOAT = np.dtype(np.float64)  # in this machine's byte order, which numba does not look at
 
 
 class Bandit:
-    """A policy that remembers: what an application creates once and asks ever after.
+    """A policy with state. Create one per application and call it for every decision.
 
     Every method checks its input first and leaves the memory untouched if it raises. Rewards
     may come late and in any order: `update` needs only the context that was played.
-    Threads may share a bandit; they take turns.
+    Threads may share a bandit; they take turns. `name` is the policy's name, and `draws` says if it
+    draws random numbers to choose.
 
     >>> from driftbandit import DOMD, Problem
     >>> bandit = Bandit(DOMD(problem=Problem(dim=2), half_life=500))
@@ -51,12 +52,12 @@ class Bandit:
             raise ValueError(
                 f"policy must be a policy such as DOMD(problem=...), got {validate.show(policy)}"
             )
-        self.policy, self._lock = policy, forkable_lock()
+        self.policy, self.name, self._lock = policy, policy.name, forkable_lock()
         self._stream = NormalStream(seed, policy.noise_size)
         self._start(policy.init(1))
 
     def _start(self, memory: Any) -> None:
-        """Go on from this memory."""
+        """Resume from this memory."""
         self._memory, self._row = memory, None
         if isinstance(self.policy, RowPolicy):
             rows = self.policy.rows(memory)
@@ -65,7 +66,7 @@ class Bandit:
 
     @classmethod
     def from_row(cls, policy: RowPolicy, row: Floats) -> Bandit:
-        """A bandit that goes on from a row of this policy, and writes into it."""
+        """Return a bandit that resumes from a row of this policy, and writes into it."""
         bandit = cls(policy)
         bandit._start(policy.view(row[None]))
         return bandit
@@ -73,18 +74,23 @@ class Bandit:
     def _prepare(self, compiled: bool) -> None:
         """Look up what every call needs: kernels, or the same by the protocol of policies."""
         self._noise = np.zeros(self.policy.noise_size)  # of the latest decision
-        self._draws, self._recipe, self._large = self._noise.size > 0, self._noise, None
+        self.draws, self._recipe, self._large = self._noise.size > 0, self._noise, None
         self._rank: Any = None  # loaded when a slate or a draw asks for it
         self._choose: Any = self._choose_by_protocol
+        self._best = np.empty(1, dtype=np.int64)  # scratch: a kernel's answer is also returned
         self._learn: Any = self._learn_by_protocol
         if compiled and isinstance(self.policy, RowPolicy):
             self._recipe, engine = self.policy.recipe, self.policy.engine
-            self._choose, self._learn, self._large = engine.choose(), engine.learn(), engine.large
+            self._learn, self._large = engine.learn(), engine.large
+            if engine.mixed or engine.large is not None:
+                self._choose, self._rank = None, engine.slate()
+            else:
+                self._choose = engine.choose()
             if not GIL or engine.own is not None:  # which gives the lock up while Python runs
-                self._choose, self._learn = self._locked(self._choose), self._locked(self._learn)
+                self._choose, self._learn = self._locked(engine.choose()), self._locked(self._learn)
 
     def _locked(self, call: Any) -> Any:
-        """Kernels on one row are atomic because they keep Python's lock, where there is one."""
+        """Kernels on one row are atomic because they keep the GIL, where there is one."""
 
         def in_turn(*args: Any) -> Any:
             with self._lock:
@@ -104,9 +110,13 @@ class Bandit:
         X: Any = arms
         if type(X) is not ARRAY or X.dtype is not FLOAT:
             X = self._array(arms, 2)
-        if k is None and not self._draws:
+        if k is None and not self.draws:
+            q, row, arm = self._recipe, self._row, -1
             try:
-                arm: int = self._choose(self._recipe, self._row, X)
+                if self._choose is not None:
+                    arm = self._choose(q, row, X)
+                elif len(X) < MANY:
+                    arm = self._rank(q, row, X, self._noise, self._best, self._large)
                 if arm >= 0:
                     return arm
             except (TypeError, ValueError, IndexError):  # an array of another kind
@@ -120,13 +130,13 @@ class Bandit:
             X = self._array(X, 2)
         best = np.empty(1 if k is None else self._slots(k, X), dtype=np.int64)
         with self._lock:
-            noise = self._stream.peek() if self._draws else self._noise
+            noise = self._stream.peek() if self.draws else self._noise
             if self._row is None:
                 arm = self._rank_by_protocol(X, noise, best)
             else:
                 rank = self._rank = self._rank or self.policy.engine.slate()  # type: ignore[attr-defined]
                 arm = rank(self._recipe, self._searched(X), X, noise, best, self._large)
-            if self._draws and arm >= 0:
+            if self.draws and arm >= 0:
                 self._stream.step()
                 self._noise = noise
         if arm < 0:
@@ -163,7 +173,7 @@ class Bandit:
             raise ValueError(f"k must be at most the number of arms, {len(X)}, got {k}")
         return k
 
-    def update(self, x: ArrayLike, reward: float, *, steps: float = ONE) -> None:
+    def update(self, x: ArrayLike, reward: float, *, steps: float = 1.0) -> None:
         """Learn that the context x (dim,) was played and gave this reward, now or long ago.
 
         The memory ages by `steps` first: rounds, or the time since the last update in units of
@@ -171,7 +181,7 @@ class Bandit:
         """
         if type(x) is not ARRAY or x.dtype is not FLOAT:
             x = self._array(x, 1)
-        if steps is not ONE:
+        if type(steps) is not float or steps != 1.0:
             steps = validate.nonnegative("steps", steps, "rounds since the last update")
         try:
             learnt = self._learn(self._recipe, self._row, x, reward, steps, self._large)
@@ -210,14 +220,14 @@ class Bandit:
 
         By default the interval is the policy's own (the theorem's radius for `from_theory`).
         With `level=0.95`, say, it is a Gaussian interval around the estimate, whatever the bonus.
-        It describes a world that stands still; drift comes on top.
+        It describes an environment that does not change; drift comes on top.
         """
         X, memory = self._contexts(arms), self._copy()
         found = predictions(self.policy, memory, X[None], level)
         return Prediction(*(column[0] for column in found))
 
     def explain(self) -> Explanation:
-        """What an AutoDOMD makes of its world: effective memory, weights, and a word for it."""
+        """Return what an AutoDOMD has found: its effective memory, weights, and a word for it."""
         with self._lock:
             return self._auto().explain(self._memory)[0]
 
@@ -311,9 +321,9 @@ class Bandit:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, seed: int | None = None) -> Bandit:
-        """Read what `save` wrote; the bandit goes on bit for bit.
+        """Read what `save` wrote; the bandit resumes bit for bit.
 
-        Workers that load the same file would draw the same arms: give each a `seed` of its own.
+        Workers that load the same file would draw the same arms: give each its own `seed`.
         """
         with files.opened(path, "bandit") as (header, archive):
             policy = Recipe.from_dict(header["policy"])

@@ -407,7 +407,7 @@ def _lab() -> None:
 
 @contextmanager
 def _cells_bar(label: str) -> Iterator[tuple[Callable[[int, int], None], Callable[[str], None]]]:
-    """What is done, cells, rate and time left; silent where nobody watches."""
+    """What is done, cells, rate and time left; silent if there is no terminal."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import operator
 from collections.abc import Iterable
@@ -22,6 +21,14 @@ def show(value: Any) -> str:
     except ValueError:  # a whole number of more digits than Python prints
         text = f"a number of {value.bit_length()} bits"
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def closest(given: Any, known: Iterable[Any], cutoff: float = 0.5) -> str | None:
+    """Return the known name that may have been meant, or None."""
+    import difflib  # only ever needed for messages
+
+    names = sorted(str(each) for each in known)
+    return next(iter(difflib.get_close_matches(str(given)[:100], names, n=1, cutoff=cutoff)), None)
 
 
 def real(value: Any) -> float:
@@ -97,5 +104,5 @@ def text(name: str, value: Any) -> str:
 def nearest(given: Any, known: Iterable[Any]) -> str:
     """Return what may have been meant, as the end of an error message."""
     names = [str(each) for each in islice(known, 1000)]
-    near = difflib.get_close_matches(str(given)[:100], names, n=1, cutoff=0.4)
-    return f"did you mean {near[0]!r}?" if near else f"there is {show(names)}"
+    near = closest(given, names, cutoff=0.4)
+    return f"did you mean {near!r}?" if near else f"there is {show(names)}"

@@ -88,16 +88,17 @@ def test_a_second_run_has_nothing_to_do(stored):
     assert settled(stored).equals(before)
 
 
+@pytest.mark.slow
 def test_engine_workers_and_blocks_change_no_bit(stored, tmp_path):
-    execute(STUDY, SMALL, Store(tmp_path / "one"), Engine(workers=1, block=5))
+    by_hand(Store(tmp_path / "one"), SMALL)
     execute(STUDY, SMALL, Store(tmp_path / "dask"), Engine(workers=2, block=3, scheduler="local"))
     assert settled(tmp_path / "one").equals(settled(stored))
     assert settled(tmp_path / "dask").equals(settled(stored))
 
 
-def test_lost_and_damaged_cells_are_run_again_and_half_files_do_not_count(stored, tmp_path):
+def test_lost_and_damaged_cells_are_run_again_and_half_files_do_not_count(tmp_path):
     folder = tmp_path / "copy"
-    execute(STUDY, SMALL, Store(folder), Engine(workers=1))
+    by_hand(Store(folder), SMALL)
     whole = settled(folder)
     victim = sorted((folder / "cells").glob("*.parquet"))[0]
     (folder / "cells" / f".{victim.stem}.x.part").write_bytes(victim.read_bytes()[:100])
@@ -222,10 +223,11 @@ def test_provenance_is_kept(stored):
     assert (stored / "study.toml").read_text() == SMALL
 
 
+@pytest.mark.slow
 def test_a_dask_worker_killed_in_the_middle_loses_nothing(tmp_path):
     from dask.distributed import Client, LocalCluster
 
-    text = SMALL.replace("horizon = 60", "horizon = 1500").replace("seeds = 5", "seeds = 8")
+    text = SMALL.replace("horizon = 60", "horizon = 700").replace("seeds = 5", "seeds = 4")
     study = parse_study(text, "x")
     killed = []
 
@@ -241,18 +243,19 @@ def test_a_dask_worker_killed_in_the_middle_loses_nothing(tmp_path):
         ) as cluster,
         Client(cluster) as client,
     ):
-        engine = Engine(workers=2, block=2, scheduler=cluster.scheduler_address)
+        engine = Engine(workers=2, block=1, scheduler=cluster.scheduler_address)
         execute(study, text, Store(tmp_path / "hurt"), engine, kill_one)
     assert killed
-    execute(study, text, Store(tmp_path / "calm"), Engine(workers=2, block=4))
+    by_hand(Store(tmp_path / "calm"), text)
     assert settled(tmp_path / "hurt").equals(settled(tmp_path / "calm"))
 
 
+@pytest.mark.slow
 def test_a_local_worker_killed_in_the_middle_loses_nothing(tmp_path, stored):
     script = f"""
 import os, signal, multiprocessing
 from driftbandit.lab import *
-text = open({str(stored / "study.toml")!r}).read().replace("horizon = 60", "horizon = 2000")
+text = open({str(stored / "study.toml")!r}).read().replace("horizon = 60", "horizon = 700")
 killed = []
 def kill_one(done, total):
     if done >= 1 and not killed:
@@ -260,7 +263,7 @@ def kill_one(done, total):
         os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
 if __name__ == "__main__":
     execute(parse_study(text, "x"), text, Store("hurt"), Engine(workers=2, block=1), kill_one)
-    execute(parse_study(text, "x"), text, Store("calm"), Engine(workers=2, block=5))
+    execute(parse_study(text, "x"), text, Store("calm"), Engine(workers=1, block=5))
     times = ["choose_us", "update_us"]
     keys = ["environment", "policy", "seed", "round"]
     hurt, calm = (load_results(f).drop(times).sort(keys) for f in ("hurt", "calm"))
@@ -302,6 +305,7 @@ def wait_for(condition, seconds=120):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
 def test_an_interrupted_run_goes_on(tmp_path, how):
     command = [sys.executable, "-m", "driftbandit", "run", "s.toml", "--out", "r"]
@@ -318,9 +322,14 @@ def test_an_interrupted_run_goes_on(tmp_path, how):
         assert process.returncode == 130
         assert errors == "driftbandit: interrupted; what was finished is stored\n"
     study = parse_study(text, "s.toml")
-    assert execute(study, text, Store(tmp_path / "r")).stored == done
+    cells, store = cells_of(study, 10), Store(tmp_path / "r")
+    missing = store.missing(cells)
+    assert len(missing) == len(cells) - done > 0
+    store.add(missing[0], run_cell(missing[0]))
+    assert len(Store(tmp_path / "r").missing(cells)) == len(missing) - 1
 
 
+@pytest.mark.slow
 def test_ctrl_c_on_a_local_cluster_waits_for_no_cell(tmp_path):
     """The second policy's cells take minutes; a terminal sends the signal to workers, too."""
     text = QUICK.replace("horizon = 20", "horizon = 50000").replace("Oracle", "SCBWeightUCB")
@@ -332,7 +341,8 @@ def test_ctrl_c_on_a_local_cluster_waits_for_no_cell(tmp_path):
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors == "driftbandit: interrupted; what was finished is stored\n"
+    # On a busy machine a worker of Dask may log that its scheduler has gone.
+    assert errors.endswith("driftbandit: interrupted; what was finished is stored\n")
     assert time.time() - begin < 10
     assert len(list(tmp_path.glob("r/cells/*.parquet"))) == 1
 
@@ -541,7 +551,7 @@ def test_slopes_are_fitted_next_to_the_theorems(tmp_path):
         .replace("[1.0, 3.0]", "1.0")
         .replace('label = "S = {radius:g}"', 'label = "T = {horizon}"')
     )
-    execute(parse_study(text, "x"), text, Store(tmp_path), Engine(workers=1))
+    by_hand(Store(tmp_path), text)
     orders = {order.policy: order for order in fit_orders(Store(tmp_path))}
     assert orders["DOMD-GLB"].theorem == 0.75
     assert orders["Uniform"].slope == pytest.approx(1.0, abs=0.1)
@@ -572,7 +582,7 @@ def test_keys_depend_on_what_determines_a_result_and_on_nothing_else():
 def test_a_new_label_reruns_nothing_and_is_what_is_shown(tmp_path):
     text = SMALL.replace("[1.0, 3.0]", "[1.0, 2.0, 3.0, 4.0, 5.0]").replace("= 60", "= 20")
     engine = Engine(workers=1, block=5)
-    assert execute(parse_study(text, "x"), text, Store(tmp_path), engine) == (15, 0)
+    assert len(by_hand(Store(tmp_path), text)) == 15
     before = settled(tmp_path)
     named = text.replace("S = {radius:g}", "a ball of {radius:g}").replace(
         '"Uniform"', '"Uniform"\nlabel = "chance"'
@@ -621,8 +631,7 @@ def test_a_folder_of_version_0_2_asks_for_another_run(tmp_path):
         with pytest.raises(ValueError, match=r"again, because its files are of version 0\.2"):
             read(tmp_path / "old")
     text = (tmp_path / "old" / "study.toml").read_text()
-    done = execute(parse_study(text, "x"), text, Store(tmp_path / "old"), Engine(workers=1))
-    assert done.stored == 0
+    by_hand(Store(tmp_path / "old"), text)
     assert load_results(tmp_path / "old").height > 0
     with pytest.warns(UserWarning, match=r"2 files of version 0\.2 are left out"):
         load_results(tmp_path / "old", everything=True)

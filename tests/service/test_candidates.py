@@ -8,7 +8,7 @@ import pytest
 
 from driftbandit import Client
 from driftbandit.client.client import ServiceError
-from driftbandit.loop.training.backfill import Pupil
+from driftbandit.loop.training.backfill import PastLearner
 from driftbandit.service.http.auth import ApiKeys
 from driftbandit.service.limits import Limits
 from serving import ARMS, NEWS, ask, in_thread, until_ready
@@ -182,14 +182,14 @@ def test_a_proposal_can_be_repeated_and_must_not_differ(port, loop):
 
 def test_a_candidate_learns_what_the_log_has_and_who_waits_asks_again(port, loop, monkeypatch):
     play(port, loop, 0, 12)
-    here, go, learn = threading.Event(), threading.Event(), Pupil.learn
+    here, go, learn = threading.Event(), threading.Event(), PastLearner.learn
 
     def slowly(*args):
         here.set()
         assert go.wait(20)
         learn(*args)
 
-    monkeypatch.setattr(Pupil, "learn", slowly)
+    monkeypatch.setattr(PastLearner, "learn", slowly)
     body, asked = {"features": VIP}, []
     first = threading.Thread(target=lambda: asked.append(ask(port, "PUT", at(loop, "vip"), body)))
     first.start()

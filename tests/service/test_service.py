@@ -1,6 +1,5 @@
 """The service over HTTP: the same answers as the loop, and refusals that name the remedy."""
 
-import inspect
 import json
 import os
 import re
@@ -22,12 +21,13 @@ from typer.main import get_command
 from driftbandit import Client, Loop
 from driftbandit.cli import app as cli
 from driftbandit.client.client import ServiceError, UnreachableError
+from driftbandit.loop.config import Changeable, Options
 from driftbandit.service import server as server_module
 from driftbandit.service.http.auth import ApiKeys
 from driftbandit.service.http.openapi import document
 from driftbandit.service.limits import Limits
 from driftbandit.service.routes import ROUTES
-from driftbandit.service.schema.options import LoopDeclaration
+from driftbandit.service.schema.options import LoopChanges, LoopDeclaration
 from driftbandit.service.server import check_host
 from serving import ARMS, NEWS, Process, ask, free_port, in_thread, until_ready
 
@@ -190,8 +190,8 @@ def test_large_logs_are_not_evaluated_here(tmp_path):
 
 
 def test_a_declaration_has_all_options_of_a_loop(port):
-    options = inspect.signature(Loop).parameters.keys() - {"path", "name", "training"}
-    assert set(LoopDeclaration.__struct_fields__) == options
+    assert set(LoopDeclaration.__struct_fields__) == Options.__optional_keys__
+    assert set(LoopChanges.__struct_fields__) == Changeable.__optional_keys__
     keyed = {k: v for k, v in NEWS.items() if k != "policy"} | {"key": "user"}
     assert ask(port, "PUT", "/v1/loops/users", keyed)[0] == 201
     assert ask(port, "PUT", "/v1/loops/users", keyed)[0] == 200
@@ -314,10 +314,10 @@ def test_connections_without_a_request_are_closed(tmp_path, monkeypatch):
             with socket.create_connection(("127.0.0.1", port), timeout=5) as slow:
                 slow.sendall(sent)
                 assert slow.recv(100) == b""
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as kept:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as resting:
             for pause in (0.3, 0.0):  # between two requests a connection may rest
-                kept.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
-                assert b"alive" in kept.recv(4096)
+                resting.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+                assert b"alive" in resting.recv(4096)
                 time.sleep(pause)
 
 

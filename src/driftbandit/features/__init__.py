@@ -1,8 +1,8 @@
 """Raw values in, contexts out: a declaration of columns, compiled into a plan.
 
-`declarations` says what a column is, `features` puts them together, `plan` lays out the terms;
-`columns` reads dicts and frames, `reals`, `parts` and `side` encode them. Nothing here
-knows policies, loops or the lab.
+`declarations` says what a column is and `features` puts columns together; `encoders` turns one side
+(context or arm) into slots and `plan` multiplies both sides into rows. `columns` reads frames and
+odd mappings. Nothing here knows policies, loops or the lab.
 """
 
 from driftbandit.features.declarations import Category, Feature, Flag, Number, Vector

@@ -15,12 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from driftbandit import validate
 from driftbandit.families import Bernoulli, Family
 from driftbandit.features import validation
-from driftbandit.features.columns import Columns, Frame, Mappings
+from driftbandit.features.columns import Columns, Frame
 from driftbandit.features.declarations import Feature
 from driftbandit.features.encoders import Counts, count
 from driftbandit.features.hashing import stable
 from driftbandit.features.plan import Plan, log
-from driftbandit.features.side import Slots
 from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
 
@@ -128,7 +127,13 @@ class Features(Recipe):
         are missing, unknown or clipped are added to `counts`, a Counter for example, under
         (column, "missing"), (column, "unknown") and (column, "clipped").
         """
-        return self._rows(self._context(context), self._arms(arms), counts)
+        plan = self.plan
+        left = plan.context.row(context) if counts is None else None
+        if left is None:
+            own = plan.context.read("the context", (context,))
+            return self._rows(own, self._arms(arms), counts)
+        columns = plan.arm.read("an arm", arms) if type(arms) is list and arms else self._arms(arms)
+        return plan.rows(left, plan.arm.encode(columns))
 
     def encode_pairs(
         self,
@@ -144,7 +149,7 @@ class Features(Recipe):
                 f"contexts must be a list of {columns.size} mappings, one for each arm, got "
                 f"{validate.show(contexts)}"
             )
-        own = Mappings("a context", contexts, self.plan.context.names)
+        own = self.plan.context.read("a context", contexts)
         return self._rows(own, columns, counts)
 
     def encode_each(
@@ -153,12 +158,13 @@ class Features(Recipe):
         """Arms k in context k, a list of (N_k, size): the same numbers as `encode` one by one, and
         faster."""
         sizes = [len(each) for each in arms]
-        own = Mappings("a context", contexts, self.plan.context.names)
-        left = self.plan.context.encode(own, None)
-        right = self.plan.arm.encode(self._arms([arm for each in arms for arm in each]), None)
-        all_arms = Slots(left.at.repeat(sizes, axis=1), left.value.repeat(sizes, axis=1))
-        X = self.plan.rows(all_arms, right)
-        return np.split(X, np.cumsum(sizes)[:-1])
+        plan = self.plan
+        left = plan.context.encode(plan.context.read("a context", contexts))
+        right = plan.arm.encode(self._arms([arm for each in arms for arm in each]))
+        each_arm = left[0].repeat(sizes, axis=1), left[1].repeat(sizes, axis=1)
+        X = plan.rows(each_arm, right)
+        ends = np.cumsum(sizes).tolist()
+        return [X[end - size : end] for size, end in zip(sizes, ends)]
 
     def encode_frame(self, frame: Any, counts: Counts | None = None) -> Floats:
         """A row for every line of a frame that has a context and an arm, (N, size): the same
@@ -188,21 +194,19 @@ class Features(Recipe):
         estimate = np.asarray(theta, dtype=np.float64)
         if estimate.shape != (self.size,):
             raise ValueError(f"theta must have shape ({self.size},), got {estimate.shape}")
-        slots = self.plan.arm.encode(self._arms([arm]), None)
-        context_slots = self.plan.context.encode(self._context(context), None)
-        return self.plan.contributions(context_slots, slots, estimate)
-
-    def _context(self, context: Any) -> Columns:
-        return Mappings("the context", (context,), self.plan.context.names)
+        plan = self.plan
+        right = plan.arm.encode(self._arms([arm]))
+        left = plan.context.encode(plan.context.read("the context", (context,)))
+        return plan.contributions(left, right, estimate)
 
     def _arms(self, arms: Any) -> Columns:
         if isinstance(arms, Mapping):
             arms = list(arms.values())
-        names = self.plan.arm.names
+        side = self.plan.arm
         if not isinstance(arms, (list, tuple)):
-            columns: Columns = Frame("arms that are no list of mappings", arms, names)
+            columns: Columns = Frame("arms that are no list of mappings", arms, side.names)
         else:
-            columns = Mappings("an arm", arms, names)
+            columns = side.read("an arm", arms)
         if columns.size == 0:
             raise ValueError("there is no arm to encode: pass at least one")
         return columns

@@ -10,14 +10,13 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftbandit.features.encoders import Floats, Ints
+from driftbandit.features.encoders import ONE, Floats, Ints, Side, Slots
 from driftbandit.features.hashing import fold
-from driftbandit.features.side import ONE, Side, Slots
 
 if TYPE_CHECKING:
     from driftbandit.features.features import Features
@@ -136,48 +135,43 @@ class Plan:
         return [" or ".join(each) for each in names]
 
     def products(self, context: Slots, arm: Slots) -> tuple[Ints, Floats]:
-        """Coordinates and values of all products that are not zero, (slots, slots, N)."""
-        cell = (context.at * self._weight.shape[1])[:, None] + arm.at
-        amount = self._weight.take(cell)
-        amount *= context.value[:, None] * arm.value
-        return self._bucket.take(cell), amount
+        """Coordinates and values of all products that are not zero, (slots, slots * N)."""
+        (left, scale), (right, value) = context, arm
+        if left.shape[1] == 1:  # one context: then long rows, with which NumPy is fastest
+            cell = left * self._weight.shape[1] + right.reshape(-1)
+            product = scale * value.reshape(-1)
+        else:
+            cell = ((left * self._weight.shape[1])[:, None] + right).reshape(len(left), -1)
+            product = (scale[:, None] * value).reshape(len(left), -1)
+        product *= self._weight.take(cell)
+        return self._bucket.take(cell), product
 
     def rows(self, context: Slots, arm: Slots) -> Floats:
         """Rows (N, size); the context's slots are (slots, N), or (slots, 1) for all arms."""
-        n, per_row = arm.at.shape[1], len(context.at) * len(arm.at)
-        step = max(1, CHUNK // per_row)
-        if n <= step:
-            return self._shortened(self._sums(*self.products(context, arm)))
-        alone = context.at.shape[1] == 1
-        parts = (
-            self._sums(*self.products(context if alone else _cut(context, part), _cut(arm, part)))
-            for part in (slice(k, k + step) for k in range(0, n, step))
-        )
-        return self._shortened(np.concatenate(list(parts)))
-
-    def _sums(self, at: Ints, amount: Floats) -> Floats:
-        n = at.shape[2]
-        at += np.arange(0, n * self.size, self.size)
-        sums = np.bincount(at.ravel(), amount.ravel(), n * self.size)
-        return np.asarray(sums, dtype=np.float64).reshape(n, self.size)
-
-    def _shortened(self, X: Floats) -> Floats:
-        """Terms that are folded together may add up: rows longer than 1 are scaled to 1."""
-        if self.size < self.exact:
+        slots, n = arm[0].shape
+        step = max(1, CHUNK // (len(context[0]) * slots))
+        if n > step:
+            parts = (slice(k, k + step) for k in range(0, n, step))
+            return np.concatenate([self.rows(_cut(context, p), _cut(arm, p)) for p in parts])
+        at, amount = self.products(context, arm)
+        at += _offsets(slots, n, self.size)
+        sums = np.bincount(at.reshape(-1), amount.reshape(-1), n * self.size)
+        X = np.asarray(sums, dtype=np.float64).reshape(n, self.size)
+        if self.size < self.exact:  # terms that are folded together may add up
             X /= self.stretch(X)[:, None]
         return X
 
     def stretch(self, X: Floats) -> Floats:
-        """How much too long folded rows are."""
+        """How much longer than 1 folded rows are."""
         return np.maximum(np.sqrt((X * X).sum(axis=1)), 1.0)
 
     def contributions(self, context: Slots, arm: Slots, theta: Floats) -> dict[str, float]:
         """x'theta of one row, by pairs of columns."""
         at, amount = self.products(context, arm)
-        X = self._sums(at, amount)  # adds 0 to `at`: there is one row
-        parts = amount[:, :, 0] * theta[at[:, :, 0]]
+        parts = amount * theta[at]
         if self.size < self.exact:
-            parts /= self.stretch(X)[0]
+            sums: Any = np.bincount(at.reshape(-1), amount.reshape(-1), self.size)
+            parts /= self.stretch(sums[None])[0]
         out = {label(*pair): 0.0 for pair in self.pairs}
         for c, row in zip(self.context.labels, parts.tolist()):
             for a, part in zip(self.arm.labels, row):
@@ -194,4 +188,12 @@ def label(context: str, arm: str) -> str:
 
 
 def _cut(slots: Slots, part: slice) -> Slots:
-    return Slots(slots.at[:, part], slots.value[:, part])
+    """The slots of some rows; those of the only row serve all."""
+    at, value = slots
+    return slots if at.shape[1] == 1 else (at[:, part], value[:, part])
+
+
+@lru_cache(maxsize=16)
+def _offsets(slots: int, n: int, size: int) -> Ints:
+    """Where the rows of N arms begin, for every slot."""
+    return np.tile(np.arange(0, n * size, size), slots)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from driftbandit import validate
 from driftbandit.features.declarations import Feature
+from driftbandit.features.encoders import ONE
 from driftbandit.features.plan import all_pairs
-from driftbandit.features.side import ONE
 from driftbandit.features.values import nearest
 
 if TYPE_CHECKING:

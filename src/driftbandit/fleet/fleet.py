@@ -123,7 +123,7 @@ class Fleet:
 
     def predict(self, keys: Any, arms: ArrayLike, *, level: float | None = None) -> Prediction:
         """Mean reward of every arm for every key with an interval, each (B, N), as `Bandit.predict`
-        gives it; a key that nobody has met predicts like a beginner."""
+        gives it; a key without a learner predicts like a new one."""
         batch = keys_of(keys)
         X = self._arms(len(batch), arms)
         self._check_arms(batch, X)
@@ -186,8 +186,8 @@ class Fleet:
                 done += len(which)
 
     def forget(self, steps: float, keys: Any = None) -> None:
-        """Age the memories of these keys, or of all, by so many rounds without data; a key that
-        nobody has met has nothing to forget."""
+        """Age the memories of these keys, or of all, by so many rounds without data; a key
+        without a learner has nothing to forget."""
         steps = validate.nonnegative("steps", steps, "rounds that passed without data")
         with self._lock:
             batch = keys_of(list(self) if keys is None else keys)

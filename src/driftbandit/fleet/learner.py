@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from driftbandit.bandit import ONE, Bandit
+from driftbandit.bandit import Bandit
 from driftbandit.fleet.batch import Key
 from driftbandit.policies.rows import RowPolicy
 
@@ -27,7 +27,7 @@ class FleetLearner(Bandit):
         with self._lock:  # the fleet's: its rows may move
             return super().choose(arms) if k is None else super().choose(arms, k=k)
 
-    def update(self, x: Any, reward: float, *, steps: float = ONE) -> None:
+    def update(self, x: Any, reward: float, *, steps: float = 1.0) -> None:
         with self._lock:
             super().update(x, reward, steps=steps)
 

@@ -16,7 +16,7 @@ class RowTable:
 
     New room is not written to before it is needed, so the system gives out its pages only then:
     growing never holds more than the rows there were, twice. `version` changes whenever a row may
-    lie elsewhere or belong to somebody else.
+    lie elsewhere or belong to another learner.
     """
 
     def __init__(self, fresh: Any) -> None:

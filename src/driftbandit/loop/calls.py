@@ -113,7 +113,7 @@ class Calls:
             words = seed, asked.id, view.policy
             live = settings.exploration.probabilities(view.bandit, X[0], words)
             votes = {LIVE: Vote(live, view.aged), **votes}
-        theta = view.bandit.theta.copy()
+        theta = view.theta.copy()
         z = X[np.arange(len(arms)), arms] @ theta
         means = np.atleast_1d(version.policy.problem.family.mu(z)).tolist()
         answer = Answer([*arms], p.tolist(), means, played)

@@ -85,7 +85,7 @@ class Floor(Rule):
     """
 
     def weights(self, bandit: Bandit, X: Floats, words: Words) -> Floats:
-        if bandit.policy.noise_size:
+        if bandit.draws:
             raise ValueError(
                 f"{bandit.policy.name} draws its arms, so their probabilities are not known: use "
                 "exploration='ucb', or exploration=Thompson()"

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
@@ -24,11 +25,37 @@ CONNECTIONS = 1000
 IDLE, STOP = 30, 10  # seconds: of a connection without requests; for requests under way
 
 
+class JoinedWrites:
+    """A transport that sends all writes of one step of the event loop at once: head and body of an
+    answer are one system call, and one packet."""
+
+    def __init__(self, transport: Any, call_soon: Callable[..., Any]) -> None:
+        self._transport, self._call_soon = transport, call_soon
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._parts:
+            self._call_soon(self._flush)
+        self._parts.append(data)
+
+    def _flush(self) -> None:
+        parts, self._parts = self._parts, []
+        if parts:
+            self._transport.write(b"".join(parts))
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """Closes connections that do not send the head of a request in time, or a very long one."""
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
+        super().connection_made(JoinedWrites(transport, self.loop.call_soon))  # type: ignore[arg-type]
         self._size = 0  # bytes of a head that is not complete
         self._since: float | None = self.loop.time()  # when that head began
         self._timer = self.loop.call_later(HEADERS, self._check)

@@ -9,7 +9,7 @@ import numpy as np
 
 from driftbandit.evidence.reading.chunk import ARM, Chunk, Floats, Menu
 from driftbandit.features import Features
-from driftbandit.features.side import Slots
+from driftbandit.features.encoders import Slots
 from driftbandit.features.values import nearest
 
 
@@ -30,9 +30,9 @@ def encoded(features: Features, chunk: Chunk) -> Floats:
     are encoded once, and menus that rows share are shared."""
     menus = {id(menu): menu for menu in chunk.menus}
     firsts = dict(zip(menus, _firsts(list(menus.values()))))
-    left = features.plan.context.encode(Columns(chunk.context), None)
+    left = features.plan.context.encode(Columns(chunk.context))
     arms = [arm for menu in menus.values() for arm in _arms(features, menu)]
-    right = features.plan.arm.encode(Columns(arms), None)
+    right = features.plan.arm.encode(Columns(arms))
     place = np.arange(chunk.sizes.sum()) - np.repeat(chunk.start, chunk.sizes)
     first = np.repeat([firsts[id(menu)] for menu in chunk.menus], chunk.sizes)
     row = np.repeat(np.arange(len(chunk)), chunk.sizes)
@@ -49,7 +49,8 @@ def _firsts(menus: list[Menu]) -> list[int]:
 
 
 def _taken(slots: Slots, which: Any) -> Slots:
-    return Slots(slots.at[:, which], slots.value[:, which])
+    at, value = slots
+    return at[:, which], value[:, which]
 
 
 def check_columns(features: Features, chunk: Chunk) -> None:

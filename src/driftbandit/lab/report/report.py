@@ -45,7 +45,7 @@ def write_report(
     """Write tables, figures and report.html of a stored study; returns the files by kind.
 
     Differences are to `reference`; only `policies` are shown, or all; `hero` is emphasised; with a
-    `focus`, figures grey out everybody else; `width` is "neurips", "icml" or "full".
+    `focus`, figures grey out all other policies; `width` is "neurips", "icml" or "full".
     """
     if width not in WIDTHS:
         raise ValueError(f"width {width!r} is unknown: choose one of {', '.join(WIDTHS)}")

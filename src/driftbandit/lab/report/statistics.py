@@ -65,10 +65,10 @@ def holm(p: ArrayLike) -> Floats:
 
 def leaders(regrets: ArrayLike) -> NDArray[np.bool_]:
     """Rows of (policies, seeds) that may be called best: the smallest leading group, by the mean on
-    the seeds that all have, each of whose members is told from everybody outside it.
+    the seeds that all have, each of whose members differs from every policy outside it.
 
-    Told means by the paired test on common seeds, with Holm's correction over all pairs. Where no
-    such group exists, nobody is best.
+    That is decided by the paired test on common seeds, with Holm's correction over all pairs. If
+    there is no such group, no policy is best.
     """
     regrets = np.asarray(regrets, dtype=float)
     shared = regrets[:, ~np.isnan(regrets).any(axis=0)]

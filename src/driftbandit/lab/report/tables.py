@@ -11,7 +11,7 @@ import polars as pl
 
 MISSING = "–"
 BOLD = (
-    "bold: the leaders, each told from everybody else by a paired t test on common seeds (5 %, "
+    "bold: the leaders, each told from every other policy by a paired t test on common seeds (5 %, "
     "Holm's correction within the environment)"
 )
 TEX = {c: f"\\{c}" for c in "&%$#_{}"} | {

@@ -2,7 +2,7 @@
 
 Workers get a cell and give back a frame; only the parent writes to the store. So results do not
 depend on the engine, the number of workers or the blocks of seeds, and a run that was
-interrupted goes on where it was.
+interrupted resumes where it was.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class _EnoughError(Exception):
 
 
 def warm(cells: list[Cell]) -> None:
-    """Load the kernels of these cells, so that nobody's first round pays for it.
+    """Load the kernels of these cells, so that no first round is timed with it.
 
     The parent does it before there are workers: compiling the same kernel in several races.
     """

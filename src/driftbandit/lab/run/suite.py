@@ -1,8 +1,8 @@
 """Suites: frozen worlds and seeds, played like any study, and a card of scores in one JSON file.
 
 A score is the geometric mean over worlds of a policy's mean regret over that of playing at random,
-which is frozen with the suite: 1 learns nothing, 0 knows everything. In a stream even 0 needs luck:
-regret is against the best outcome of a round.
+which is frozen with the suite: 1 learns nothing, 0 knows everything. In a stream no policy reaches
+0, because regret is against the best outcome of a round.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Study(BaseModel):
 
     name: str = Field(pattern=r"^[\w-]+$")
     title: str = ""
-    plugins: tuple[str, ...] = ()  # modules that define classes of one's own
+    plugins: tuple[str, ...] = ()  # modules that define custom classes
     horizon: int | list[int] = 5000
     seeds: int = Field(default=20, ge=1)
     first_seed: int = Field(default=0, ge=0)
@@ -90,7 +90,7 @@ class Study(BaseModel):
 
     def trials(self) -> list[Study]:
         """Smaller studies that choose among the variants of policies before they are judged, on
-        seeds that judge nobody."""
+        seeds that are not evaluated."""
         groups: dict[int, list[PolicyEntry]] = {}
         for entry in self.policies:
             groups.setdefault(entry.tune_on or self.tune_on, []).append(entry)

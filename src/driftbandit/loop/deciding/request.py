@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from driftbandit import validate
+from driftbandit.ids import new_id
 from driftbandit.loop.deciding.slates import POSITION
 from driftbandit.loop.deciding.types import Name, Request
 from driftbandit.loop.storage.events import plain_columns
@@ -36,7 +35,8 @@ def request(
     own = new_id() if id is None else validate.text("id", id)
     if key is not None:
         validate.text("key", key)
-    default = _default(names, default) if k is None else _slate_default(names, rows, default, k)
+    if default is not None or k is not None or not names:
+        default = _checked_default(names, rows, default, k)
     if k is not None and POSITION in context:
         raise ValueError(f"with k= the loop fills {POSITION!r} in: leave it out")
     columns = plain_columns(context)
@@ -64,6 +64,10 @@ def _name(name: Any) -> Name:
     if not isinstance(name, (str, int)) or isinstance(name, bool):
         raise ValueError(f"an arm's name must be text or a whole number, got {show(name)}")
     return int(name) if isinstance(name, int) else str.__str__(name)
+
+
+def _checked_default(names: list[Name], rows: list[Any], default: Any, k: int | None) -> Any:
+    return _default(names, default) if k is None else _slate_default(names, rows, default, k)
 
 
 def _default(names: list[Name], default: Any) -> Name | None:
@@ -95,9 +99,3 @@ def _slate_default(names: list[Name], rows: list[Any], default: Any, k: int) -> 
     if None in each or len(set(each)) < k:
         raise ValueError(f"default must name {k} different arms, got {show(default)}")
     return each
-
-
-def new_id() -> str:
-    """Return an id that no other decision has. It begins with the time: neighbours are stored
-    together."""
-    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"

@@ -112,6 +112,7 @@ class View(NamedTuple):
     seq: int  # the event that gave the latest example
     examples: int
     aged: float  # seconds by which its memory was aged
+    theta: Floats  # the estimate, which changes as the bandit learns
 
 
 class Answer(NamedTuple):

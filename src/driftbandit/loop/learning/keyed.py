@@ -84,9 +84,12 @@ class Keyed(Learner):
     def seen(self, aged: float, key: str | None) -> View:
         own = self._own.get(str(key))
         if own is not None and not self.timed:
-            return View(own.bandit, self.policy_name, self.seq, self.examples, 0.0)
+            return self._view(own.bandit, 0.0)
         row = born(self.policy, self.row) if own is None else own.row
-        return View(self._older(row, aged), self.policy_name, self.seq, self.examples, aged)
+        return self._view(self._older(row, aged), aged)
+
+    def _view(self, bandit: Bandit, aged: float) -> View:
+        return View(bandit, self.policy_name, self.seq, self.examples, aged, bandit.theta)
 
     def drop(self, key: str) -> None:
         with self.lock:

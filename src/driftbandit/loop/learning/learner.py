@@ -40,6 +40,7 @@ class Learner:
     def _put(self, version: Version, row: Floats) -> None:
         self.version, self.row, self.timed = version, row, version.timed
         self.bandit, self.policy_name = Bandit.from_row(version.policy, row), version.policy.name
+        self.theta = self.bandit.theta
         self._aged: tuple[float, float, View] | None = None
 
     def train(self, example: Example, x: Floats | None) -> None:
@@ -84,7 +85,7 @@ class Learner:
         """The learner as it is at this time for this key, which only matters where each has its
         own; in time it ages, and an aged view serves for a second."""
         if not self.timed:
-            return self.seen(0.0, key)
+            return View(self.bandit, self.policy_name, self.seq, self.examples, 0.0, self.theta)
         if self._aged:
             made, then, view = self._aged
             if 0.0 <= at - then < FRESH and time.monotonic() - made < FRESH:
@@ -104,7 +105,7 @@ class Learner:
     def seen(self, aged: float, key: str | None) -> View:
         """The learner for a key, or a copy that has aged by so many seconds."""
         bandit = self._older(self.row, aged) if self.timed else self.bandit
-        return View(bandit, self.policy_name, self.seq, self.examples, aged)
+        return View(bandit, self.policy_name, self.seq, self.examples, aged, bandit.theta)
 
     def _older(self, row: Floats, seconds: float) -> Bandit:
         bandit = Bandit.from_row(self.version.policy, row.copy())

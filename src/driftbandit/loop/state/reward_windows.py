@@ -144,12 +144,6 @@ class RewardWindows:
         first += [early.first for early in islice(self.early.values(), 1)]
         return min([*first, *self._rewarded.values()], default=self.seq + 1)
 
-    def closes(self, at: float) -> float:
-        """Return when the window of a decision closes, if no reward closes it before."""
-        if self.wait > 0.0:
-            return at + self.wait
-        return math.inf if self.retention is None else at + self.retention
-
     def apply(self, event: Event, payload: Any = None) -> Outcome:
         """Go on by one event; its `payload` need not be given, but is faster than to read it."""
         act = self._acts.get(event.kind)
@@ -185,8 +179,9 @@ class RewardWindows:
                 self._rewarded.pop(id)
                 return Outcome("cancelled", [])
         self.open[id] = found
-        if (when := self.closes(event.at)) < math.inf:
-            heapq.heappush(self._due, (when, event.seq, id))
+        lasts = self.wait or self.retention
+        if lasts is not None:  # with neither, only a reward or a cancel closes it
+            heapq.heappush(self._due, (event.at + lasts, event.seq, id))
         return Outcome("", [])
 
     def _reward(self, event: Event, payload: Any) -> Outcome:

@@ -147,9 +147,12 @@ class Writer:
 
     def _take(self) -> tuple[list[Pending], bool]:
         """Return all events that wait, and whether it was the last time."""
-        group: list[Pending | None] = []
+        group, patience = list[Pending | None](), None
+        if self._threaded:  # wake up when there may be something to do that no caller asks for
+            most = 1.0 if self._lock.alone else LOOK
+            patience = min(most, max(PAUSE, self.windows.due - self.sequencer.clock))
         with suppress(queue.Empty):
-            group.append(self._queue.get(timeout=self._patience() if self._threaded else None))
+            group.append(self._queue.get(timeout=patience))
             until = time.monotonic() + self._linger
             while len(group) < GROUP:
                 left = until - time.monotonic() if len(group) < self._expected else 0.0
@@ -157,11 +160,6 @@ class Writer:
         if None in group:
             return [pending for pending in group if pending], True
         return group, False  # type: ignore[return-value]
-
-    def _patience(self) -> float:
-        """Return seconds until there may be something to do that no caller has asked for."""
-        most = 1.0 if self._lock.alone else LOOK
-        return min(most, max(PAUSE, self.windows.due - self.sequencer.clock))
 
     def _try(self, group: list[Pending]) -> None:
         try:
@@ -212,6 +210,7 @@ class Writer:
     def _append(self, group: list[Pending], begun: float) -> list[Change]:
         """Give events their places and store them; return what there is to learn."""
         events, states, changes = list[Event](), list[tuple[int, bytes]](), list[Change]()
+        lasting: list[Event] = []
         for pending in group:
             if pending.work:
                 continue
@@ -229,20 +228,18 @@ class Writer:
                 events.append(pending.event)
                 if pending.state is not None:
                     states.append((pending.event.seq, pending.state))
+                if pending.kind in LASTING:
+                    lasting.append(pending.event)
         if events:
             self.ledger.append(events, states)
-            self._stored(events, begun)
+            self.sequencer.decided.clear()
+            # callers tend to come back together: wait for them, at most half the time of a write
+            self._linger = min(MOST_LINGER, 0.5 * (time.monotonic() - begun))
+            self._expected = len(events) + self._queue.qsize()
+        for event in lasting:
+            self._hear(event)
         self._checkpointed |= bool(states)
         return changes
-
-    def _stored(self, events: list[Event], begun: float) -> None:
-        self.sequencer.decided.clear()
-        # callers tend to come back together: wait for them, at most half the time of a write
-        self._linger = min(MOST_LINGER, 0.5 * (time.monotonic() - begun))
-        self._expected = len(events) + self._queue.qsize()
-        for event in events:
-            if event.kind in LASTING:
-                self._hear(event)
 
     @contextmanager
     def turn(self, *, long: bool = False) -> Iterator[None]:

@@ -56,7 +56,7 @@ def evaluation(call: Call) -> Reply:
 
 
 def evaluation_page(call: Call) -> Reply:
-    """Return one page that opens without a network, to be kept as a file."""
+    """Return one page that opens without a network, to be saved as a file."""
     frame, _ = _rows_of_one_arm(call)
     return Reply(200, _evaluated(call, frame).html().encode(), "text/html; charset=utf-8")
 

@@ -116,24 +116,18 @@ class LoopPool:
 
     def _start(self, name: str, work: Callable[[], Loop]) -> Future[Loop]:
         """Start the one task of a name; the lock is held."""
-        self._tasks[name] = task = Future[Loop]()
-        self._threads.submit(self._run, name, task, work)
-        return task
+        self._tasks[name] = self._threads.submit(self._run, name, work)
+        return self._tasks[name]
 
-    def _run(self, name: str, task: Future[Loop], work: Callable[[], Loop]) -> None:
+    def _run(self, name: str, work: Callable[[], Loop]) -> Loop:
         try:
-            loop, error = work(), None
-        except BaseException as wrong:
-            loop, error = None, wrong
-        with self._lock:
-            del self._tasks[name]
-            if loop is not None:
-                self._open[name] = loop
-                self._known |= {name}
-        if loop is not None:
-            task.set_result(loop)
-        else:
-            task.set_exception(error)
+            loop = work()
+            with self._lock:
+                self._open[name], self._known = loop, self._known | {name}
+            return loop
+        finally:
+            with self._lock:
+                del self._tasks[name]
 
     def _opened(self, name: str, options: Mapping[str, Any] | None) -> Loop:
         if options is not None:

@@ -98,34 +98,34 @@ def _built(kind: type[Any], data: Mapping[str, Any]) -> Any:
         raise ValueError(f"{kind.__name__} cannot be built: {error}") from None
 
 
-class Row(NamedTuple):
+class OptionRow(NamedTuple):
     """An option: its type in JSON, and what reads it; a policy is read with features and reward."""
 
-    wire: Any
+    json: Any
     read: Callable[[Any], Any] = lambda value: value
 
 
 ROWS = {
-    "features": Row(dict[str, Any], read_features),
-    "reward": Row(dict[str, Any], read_reward),
-    "policy": Row(str | dict[str, Any]),
-    "exploration": Row(float | dict[str, Any], read_exploration),
-    "mode": Row(str),
-    "holdout": Row(float),
-    "guard": Row(dict[str, Any] | bool, read_guard),
-    "half_life": Row(float | str),
-    "retention": Row(float | str),
-    "key": Row(str),
-    "seed": Row(int),
-    "clock": Row(str),
-    "history": Row(bool),  # of a candidate
+    "features": OptionRow(dict[str, Any], read_features),
+    "reward": OptionRow(dict[str, Any], read_reward),
+    "policy": OptionRow(str | dict[str, Any]),
+    "exploration": OptionRow(float | dict[str, Any], read_exploration),
+    "mode": OptionRow(str),
+    "holdout": OptionRow(float),
+    "guard": OptionRow(dict[str, Any] | bool, read_guard),
+    "half_life": OptionRow(float | str),
+    "retention": OptionRow(float | str),
+    "key": OptionRow(str),
+    "seed": OptionRow(int),
+    "clock": OptionRow(str),
+    "history": OptionRow(bool),  # of a candidate
 }
 DECLARED = [field.name for field in fields(Declaration)]
 SETTINGS = [field.name for field in fields(Settings) if field.name != "trials"]
 
 
 def _message(name: str, options: list[str], doc: str) -> Any:
-    types = [(each, ROWS[each].wire | None, None) for each in options]
+    types = [(each, ROWS[each].json | None, None) for each in options]
     made = defstruct(name, types, forbid_unknown_fields=True, module=__name__)
     made.__doc__ = doc
     return made
@@ -167,14 +167,7 @@ def check_new(options: Mapping[str, Any]) -> None:
         if name not in options:
             raise ValueError(f"a new loop needs {name}: send them with the declaration")
     Declaration(**_among(DECLARED, options))
-    _settings(Settings(), options)
-
-
-def _settings(before: Settings, options: Mapping[str, Any]) -> Settings:
-    changed = _among(SETTINGS, options)
-    if changed.get("guard") is False:  # ends it
-        changed["guard"] = None
-    return replace(before, **changed)
+    Settings().changed(options)
 
 
 def _among(names: list[str], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,7 +207,7 @@ def _as_stored(loop: Loop, options: dict[str, Any]) -> dict[str, Any]:
         own["policy"] = was.policy if problem == was.policy.problem else type(was.policy)
     elif isinstance(own["policy"], (str, dict)):
         own["policy"] = read_policy(own["policy"], problem)
-    settings = _settings(loop.settings, options)
+    settings = loop.settings.changed(options)
     return replace(was, **own).to_dict() | settings.to_dict()
 
 
