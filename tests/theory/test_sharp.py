@@ -1,4 +1,4 @@
-"""The sharper theorem: a lambda without d, the rules that choose it, and what is played."""
+"""The sharper theorem: a lambda without d, the objectives that choose it, and what is played."""
 
 import math
 from dataclasses import replace
@@ -100,6 +100,20 @@ def test_every_sure_line_of_a_run_at_the_least_lambda(family, d):
     )
     proof = theory.check(simulate(policy, world, seeds=range(2)))
     assert {"Lemma A.7", "Lemma A.7, sharp", "Lemma A.1"} <= {one.place for one in proof}
+    assert all(one.holds for one in proof if one.sure), str(proof)
+
+
+@pytest.mark.parametrize(("share", "applies"), [(0.9, False), (1.1, True)])
+def test_lemma_a6_is_checked_with_the_sharper_alpha(share, applies):
+    """Its condition is lambda >= 16 alpha d M^2 / 7; 3 eta / 2 would need more here."""
+    world = Circle(horizon=30, dim=20, radius=0.2)
+    eta, lam = theory.eta(world.problem, sharp=True), 60.0
+    for _ in range(50):  # alpha depends on lambda
+        lam = share * 16 * theory.sharp_alpha(world.problem, lam) * 20 / 7
+    assert lam < 16 * 1.5 * eta * 20 / 7
+    policy = DOMD.from_theory(world.problem, sharp=True, regularization=lam, discount=0.95)
+    proof = theory.check(simulate(policy, world, seeds=(0,)))
+    assert ("Lemma A.6" in {one.place for one in proof}) == applies
     assert all(one.holds for one in proof if one.sure), str(proof)
 
 
