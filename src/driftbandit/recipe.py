@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from driftbandit.validate import show
+from driftbandit.validate import nearest, show
 
 
 class Recipe:
@@ -71,12 +71,7 @@ class Recipe:
         known = Recipe.kinds(data["type"])
         kind = known.get(data["type"])
         if kind is None:
-            import difflib  # only ever needed for this message
-
-            near = difflib.get_close_matches(data["type"], known, n=1)
-            hint = (
-                f"did you mean {near[0]!r}?" if near else "import the module that defines it first"
-            )
+            hint = nearest(data["type"], known, "import the module that defines it first")
             raise ValueError(f"unknown recipe {data['type']!r}: {hint}")
         try:
             return kind(**{kind.former.get(name, name): value for name, value in values.items()})

@@ -1,15 +1,18 @@
-"""Numbers at the public door: each check returns the clean value or says what to pass instead."""
+"""Checks of what users pass: each returns the clean value, or says what to pass instead."""
 
 from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 LARGEST, SMALLEST = 1e100, 1e-100  # beyond, squares and products of options overflow
 MOST = 2**53  # whole numbers that floats can count
+LONGEST = 200  # characters of an id or a key
+COMPARED = 60  # characters of a name that are compared: the time grows with their square
 
 
 def show(value: Any) -> str:
@@ -76,3 +79,27 @@ def count(name: str, value: Any, meaning: str, *, least: int = 1) -> int:
             f"{name} must be a whole number from {least} to 2^53 ({meaning}), got {show(value)}"
         )
     return clean
+
+
+def text(name: str, value: Any) -> str:
+    """`value` as an id or a key: printable text that is not too long."""
+    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= LONGEST:
+        raise ValueError(
+            f"{name} must be printable text of at most {LONGEST} characters, got {show(value)}: "
+            "convert numbers with str()"
+        )
+    return value
+
+
+def nearest(given: Any, known: Iterable[Any], otherwise: str | None = None) -> str:
+    """Return the end of an error message: the known name that may have been meant; if there is
+    none, `otherwise`, or what there is."""
+    import difflib  # only ever needed for this message
+
+    names = [str(each) for each in known]
+    short = {name[:COMPARED]: name for name in reversed(names)}
+    word = given if isinstance(given, str) else show(given)
+    near = difflib.get_close_matches(word[:COMPARED], short, n=1, cutoff=0.4)
+    if near:
+        return f"did you mean {short[near[0]]!r}?"
+    return f"there is {show(names)}" if otherwise is None else otherwise

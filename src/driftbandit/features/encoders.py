@@ -19,7 +19,7 @@ from driftbandit.features import values
 from driftbandit.features.columns import Columns, Mappings
 from driftbandit.features.declarations import Category, Feature, Flag, Number, Vector
 from driftbandit.features.hashing import bucket
-from driftbandit.validate import show
+from driftbandit.validate import nearest, show
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -178,7 +178,7 @@ class Coordinates(dict[Any, int]):
         if given in self:
             return self[given]
         if self.feature.required:
-            near = values.nearest(given, self.feature.values or ())
+            near = nearest(given, self.feature.values or ())
             values.refuse(self.name, given, "one of the declared values", near)
         return self.last
 

@@ -10,7 +10,7 @@ import numpy as np
 from driftbandit.evidence.reading.chunk import ARM, Chunk, Floats, Menu
 from driftbandit.features import Features
 from driftbandit.features.encoders import Slots
-from driftbandit.features.values import nearest
+from driftbandit.validate import nearest
 
 
 class Columns:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 import warnings
 import zlib
 from collections.abc import Iterable
@@ -23,6 +22,7 @@ from typing import Any
 
 import polars as pl
 
+from driftbandit.files import write_whole
 from driftbandit.lab.run.cells import Cell
 from driftbandit.lab.run.code_version import Versions, roots_of
 from driftbandit.lab.run.provenance import provenance
@@ -61,14 +61,10 @@ class Store:
     def add(self, cell: Cell, frame: pl.DataFrame) -> None:
         """Keep a finished cell: its description first, so that no result is without one."""
         path = self.cells / f"{cell.key}.parquet"
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-        try:
+        with write_whole(path) as temporary:
             frame.write_parquet(temporary)
             facts = asdict(cell) | {"crc32": zlib.crc32(temporary.read_bytes())}
             _write(path.with_suffix(".json"), json.dumps(facts).encode())
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def final_regret(self, cell: Cell) -> float:
         """Sum over seeds of a finished cell's regret at the horizon."""
@@ -204,6 +200,5 @@ def _warn_damaged(path: Path) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    temporary.write_bytes(data)
-    os.replace(temporary, path)
+    with write_whole(path) as temporary:
+        temporary.write_bytes(data)

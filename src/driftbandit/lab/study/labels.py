@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from driftbandit import validate
 from driftbandit.recipe import Recipe
 
 BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -48,8 +48,7 @@ def labelled(label: str | None, name: str, options: Mapping[str, Any], swept: It
 def nearest(word: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown word."""
     known = sorted(known)
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f": did you mean {near[0]!r}?" if near else f": known are {', '.join(known)}"
+    return f": {validate.nearest(word, known, 'known are ' + ', '.join(known))}"
 
 
 def _unknown(label: str, match: re.Match[str], known: list[str]) -> str:

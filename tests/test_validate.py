@@ -1,0 +1,56 @@
+"""Checks of what users pass, and files that are whole."""
+
+import time
+
+import pytest
+
+from driftbandit import validate
+from driftbandit.files import write_whole
+
+
+@pytest.mark.parametrize(
+    ("given", "end"),
+    [
+        ("prize", "did you mean 'price'?"),
+        ("zzz", "there is ['price', 'age']"),
+        (7, "there is ['price', 'age']"),
+        (None, "there is ['price', 'age']"),
+    ],
+)
+def test_the_nearest_name_is_proposed(given, end):
+    assert validate.nearest(given, ["price", "age"]) == end
+
+
+def test_the_message_may_end_otherwise():
+    assert validate.nearest("zzz", ["price"], "import it first") == "import it first"
+
+
+def test_long_names_cost_no_more_than_short_ones():
+    start = time.process_time()
+    assert "did you mean" in validate.nearest("x" * 10**6, ["x" * 10**6 + str(k) for k in range(9)])
+    assert time.process_time() - start < 1.0  # comparing all letters would take minutes
+
+
+@pytest.mark.parametrize("value", ["", "a\nb", "x" * 201, 7, None, b"x"])
+def test_an_id_is_printable_text(value):
+    with pytest.raises(ValueError, match="key must be printable text of at most 200"):
+        validate.text("key", value)
+
+
+def test_an_id_is_returned():
+    assert validate.text("key", "ada") == "ada"
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_file_is_replaced_as_a_whole(tmp_path, durable):
+    path = tmp_path / "file"
+    with write_whole(path, durable=durable) as temporary:
+        temporary.write_text("old")
+        assert not path.exists()
+    with pytest.raises(TypeError), write_whole(path, durable=durable) as temporary:
+        temporary.write_text(b"no text")
+    assert path.read_text() == "old"
+    with write_whole(path, durable=durable) as temporary:
+        temporary.write_text("new")
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
