@@ -3,8 +3,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo reproduce test lint bench bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
-  bench-rivals bench-runtime bench-worlds bench-lab bench-peers bench-streams bench-suite bench-explain \
+.PHONY: demo reproduce test check lint bench bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
+  bench-rivals bench-runtime bench-worlds bench-sharp bench-lab bench-peers bench-streams bench-suite bench-explain \
   bench-rare bench-lockin bench-calendars bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
   mutants torture docs docs-site dist release-check clean
 
@@ -17,6 +17,9 @@ reproduce: $(VENV)/.lab   ## the paper's comparison at full size
 test: $(VENV)/.test $(VENV)/.browser lint   ## lint, types, tests (compiled and interpreted)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "kernel" --override-ini filterwarnings=default
+
+check: $(VENV)/.test lint   ## lint, types, and the quick tests of what changed since main: under a minute
+	$(BIN)/python -m benchmarks.changed
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -61,10 +64,14 @@ bench-runtime: $(VENV)/.test  ## the time of a single learner alone on a core, a
 	$(BIN)/python -m benchmarks.readme
 
 bench-worlds: $(VENV)/.test   ## AutoDOMD in many worlds: runs what is missing, prints the ratios
-	$(BIN)/driftbandit reproduce
-	for study in many-worlds ablation; do $(BIN)/driftbandit run $$study || exit 1; done
+	for study in many-worlds ablation whole-catalogue; do $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/python -m benchmarks.readme results
 	$(BIN)/python -m benchmarks.worlds
+
+bench-sharp: $(VENV)/.test    ## the sharper theorem at play, next to the rivals of the paper: runs what is missing
+	for study in sharp-lambda sharp-dimension; do $(BIN)/driftbandit run $$study || exit 1; done
+	$(BIN)/python -m benchmarks.readme results
+	$(BIN)/python -m benchmarks.sharp
 
 bench-lab: $(VENV)/.test  ## the lab at full size: reproduce, resume, a report of 10^7 rows
 	$(BIN)/python -m benchmarks.lab
@@ -120,7 +127,8 @@ mutants: $(VENV)/.test    ## whether the tests notice every small change to the 
 docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them
 	$(BIN)/driftbandit reproduce
 	for study in regret-orders coverage sensitivity scaling-in-time unstated-choices \
-	  same-tuning-budget scaling-in-dimension many-worlds ablation late-rewards bob; do \
+	  same-tuning-budget scaling-in-dimension many-worlds ablation whole-catalogue late-rewards bob \
+	  sharp-lambda sharp-dimension; do \
 	  $(BIN)/driftbandit run $$study || exit 1; done
 	$(BIN)/driftbandit suite all
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.speed --csv docs/results/bench.csv

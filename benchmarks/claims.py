@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from benchmarks import bob, explain, pitch, theorems
+from benchmarks import bob, explain, pitch, sharp, theorems
 from benchmarks.worlds import Regrets, mean, missed, regrets
 
 HERO = "DOMD-GLB"
@@ -15,7 +15,7 @@ PAPER = (
     *(HERO, "GLB-OMD", "RestartGLB", "MASTER + GLM-UCB", "BVD-GLM-UCB", "SCB-WeightUCB"),
     *("D-GLUCB", "SC-D-GLUCB", "SCB-PW-WeightUCB"),
 )
-OURS = ("AutoDOMD", "DOMD-GLB (practical)")
+OURS = ("AutoDOMD", "DOMD-GLB (practical)", sharp.RULE)
 ONLINE = (HERO, "GLB-OMD", *OURS)  # constant cost: everyone else fits stored data
 QUARTERS = ("first", "second", "third", "fourth")
 READINGS = {
@@ -155,6 +155,7 @@ def variants() -> str:
 SAYS = {
     **pitch.SAYS,
     **theorems.SAYS,
+    **sharp.SAYS,
     "bob": bob.price,
     "bobahead": bob.ahead,
     "bobbound": bob.bound,

@@ -20,7 +20,8 @@ import numpy as np
 from benchmarks.features import COLUMNS, CONTEXT, REQUIRED, arms, microseconds
 from benchmarks.tables import report
 from driftbandit import DOMD, AutoDOMD, Features, Loop, Reward
-from driftbandit.loop.storage.events import Event, write
+from driftbandit.loop.state.definition import defined
+from driftbandit.loop.storage.events import Event, encode
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import replay
 
@@ -41,7 +42,7 @@ def fsync(folder: Path) -> float:
     spent = []
     with (folder / "fsync").open("wb") as file:
         for _ in range(300):
-            file.write(bytes(8192))
+            file.encode(bytes(8192))
             file.flush()
             tic = time.perf_counter()
             os.fsync(file.fileno())
@@ -82,7 +83,7 @@ def decision(seq: int, k: int, age: int, choice: int, given: list[dict]) -> Even
         "role": "live",
     }
     data |= {"version": SMALL.version, "settings": 2, "learner": [0, 0, 0.0]}
-    return Event(seq, "decide", float(k), f"decision {k}", None, write(data))
+    return Event(seq, "decide", float(k), f"decision {k}", None, encode(data))
 
 
 def history(ledger: Ledger, events: int) -> None:
@@ -91,7 +92,7 @@ def history(ledger: Ledger, events: int) -> None:
     for k in range(events // 2):
         seq += 2
         group.append(decision(seq - 1, k, int(rng.integers(18, 90)), int(rng.integers(20)), given))
-        said = write({"value": float(k % 2), "clipped": False, "of": seq - 1})
+        said = encode({"value": float(k % 2), "clipped": False, "of": seq - 1})
         group.append(Event(seq, "reward", float(k), f"decision {k}", None, said))
         if k % 100 == 99:
             seq += 1
@@ -109,7 +110,7 @@ def replays(events: int):
             ledger = Ledger(path, "loop")
             history(ledger, events)
             tic = time.process_time()  # of one core, whoever else is busy
-            replay.replay(ledger, replay.past(ledger), None)
+            replay.replay(ledger, defined(ledger), None)
             spent = (time.process_time() - tic) * 1e6 / events
             ledger.close()
         what = f"{policy.__name__}, d={SMALL.size}: a replay of 10^6 events, s"

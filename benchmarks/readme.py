@@ -24,6 +24,7 @@ from benchmarks import (
     lockin,
     pitch,
     rare,
+    sharp,
     streams_figure,
     tables,
     theorems,
@@ -36,10 +37,11 @@ STUDIES = (
     *("paper-figure", "regret-orders", "coverage", "sensitivity"),
     *("scaling-in-time", "unstated-choices", "many-worlds", "ablation"),
     *("same-tuning-budget", "scaling-in-dimension", "late-rewards", "bob"),
+    *(worlds.CATALOGUE, "sharp-dimension"),
 )
 MISSING = "(not stored yet)"  # what a table or a sentence says until its study was run
 # Ours; the best rival in drift and in flips; the one that needs no knowledge of the world.
-MESSAGE = ("AutoDOMD", "DOMD-GLB", "SCB-WeightUCB", "SW-GLUCB", "MASTER + GLM-UCB")
+MESSAGE = ("AutoDOMD", "DOMD-GLB", sharp.RULE, "SCB-WeightUCB", "SW-GLUCB", "MASTER + GLM-UCB")
 PAGES = ("docs/tutorial.md", "docs/cli.md", "docs/from-vw.md", "docs/from-bayesianbandits.md")
 PAGES += ("docs/from-personalizer.md",)
 PAGES += ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
@@ -74,8 +76,12 @@ def collect(results: Path) -> None:
         quarters(curves(Store(results / "paper-figure"), 10_000)).write_csv(
             tables.RESULTS / "paper-quarters.csv", float_precision=4
         )
-    if run("many-worlds", "paper-figure"):
+    if run("many-worlds"):
         worlds.collect(results)
+    if run(worlds.CATALOGUE):
+        worlds.collect_panels(results)
+    if run(sharp.STUDY):
+        sharp.collect(results)
     for name in filter(run, ("suites/suite-1.json", "suites/suite-2.json")):
         shutil.copy(results / name, tables.RESULTS)
     if run("regret-orders"):
@@ -284,6 +290,11 @@ TABLES = {
     "leaderboard2": lambda: leaderboard("suite-2"),
     "suite2": lambda: suite_worlds("suite-2"),
     "auto": worlds.summary_table,
+    "sharpbounds": lambda: markdown(sharp.bounds_table()),
+    "sharpreach": lambda: markdown(sharp.reach_table()),
+    "sharpdimension": lambda: grid("sharp-dimension", regret),
+    "sharpgrid": lambda: markdown(sharp.grid_table()),
+    "catalogue": lambda: grid(worlds.CATALOGUE, regret),
     "worlds": worlds.worlds_table,
     "together": worlds.together_table,
     "ablation": worlds.ablation_table,

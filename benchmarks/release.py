@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -22,11 +23,6 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 
 from benchmarks.examples import ROOT
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 MINORS = range(10, 15)  # of Python 3; what is not here is named and left out
 EXTRAS = ("evidence", "service")

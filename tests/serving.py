@@ -28,7 +28,7 @@ ARMS = {"a": {"topic": "sport"}, "b": {"topic": "world"}}
 @contextmanager
 def in_thread(path, **options):
     """The port of a service that runs until the block ends."""
-    made = server(path, **({"port": 0, "open_door": True} | options))
+    made = server(path, **({"port": 0, "open_access": True} | options))
     thread = threading.Thread(target=made.run)
     thread.start()
     while not (made.started and made.servers):

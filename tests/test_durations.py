@@ -1,7 +1,7 @@
 """Durations and moments: what is read, and what is refused with a remedy."""
 
 import math
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -53,7 +53,7 @@ def test_a_duration_in_text_is_the_number_times_the_unit(unit):
 
 
 def test_moments_are_seconds_since_the_epoch():
-    noon = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
+    noon = datetime(2024, 5, 1, 12, tzinfo=UTC)
     assert moment(None, 17.5) == 17.5
     assert moment(3, 17.5) == 3.0
     assert moment(noon, 0.0) == noon.timestamp() == moment(noon.timestamp(), 0.0)

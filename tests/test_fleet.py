@@ -35,7 +35,9 @@ from driftbandit import (
 )
 from driftbandit.core.layout import views
 from driftbandit.fleet.directory import Directory
+from driftbandit.fleet.disk import Disk
 from driftbandit.fleet.residency import Members
+from driftbandit.fleet.table import RowTable
 from driftbandit.policies.base import turns
 
 KNOWN = Problem(dim=3, radius=1.0, horizon=100, path_length=2.0, change_points=2)
@@ -76,7 +78,7 @@ def trained(policy=POLICY, batches=20, **options):
 
 def remembered(fleet):
     """Everything a fleet knows, as bytes by key."""
-    pages = list(fleet._members.pages())
+    pages = list(fleet.pages())
     return {key: record.tobytes() for keys, page in pages for key, record in zip(keys, page)}
 
 
@@ -101,7 +103,7 @@ def test_every_learner_is_a_lone_bandit_bit_for_bit(policy):
             lone.setdefault(key, Bandit(policy)).update(context, reward)
     assert set(fleet) == set(lone)
     for key, bandit in lone.items():
-        for mine, its in zip(fleet[key]._memory, bandit._memory):
+        for mine, its in zip(fleet[key].memory, bandit.memory):
             np.testing.assert_array_equal(mine, its)
 
 
@@ -287,7 +289,8 @@ def test_the_least_recently_used_leave(tmp_path):
         fleet.update([key], x, [1])
     fleet.choose([1], x)  # a choice is a use
     fleet.update([5], x, [1])
-    assert sorted(fleet._members.directory.items()[0]) == [1, 3, 4, 5]
+    in_memory, _ = next(fleet.pages())
+    assert sorted(in_memory) == [1, 3, 4, 5]
 
 
 def test_a_store_is_continued_after_close(tmp_path):
@@ -327,7 +330,7 @@ def test_a_full_disk_loses_no_learner(tmp_path, monkeypatch):
     def fail(*_):
         raise full
 
-    monkeypatch.setattr(fleet._members.disk, "write", fail)
+    monkeypatch.setattr(Disk, "write", fail)
     with pytest.raises(OSError, match="full"):
         fleet.update([5], np.zeros((1, 3)), [1])
     assert remembered(fleet) == before
@@ -560,7 +563,7 @@ def test_a_killed_process_leaves_whole_files(tmp_path, delay):
     store = Fleet(policy, memory_budget=10**7, store=tmp_path / "fleet.db")
     assert len(store) > 100
     for key in list(store)[:200]:
-        assert policy.sane(store[key]._memory)
+        assert policy.sane(store[key].memory)
 
 
 @pytest.mark.parametrize("kind", ["one arm", "many arms", "one arm, always lucky"])
@@ -625,7 +628,7 @@ def test_single_precision_is_refused_where_lambda_would_drown():
 
 
 def test_members_without_a_store_need_no_clock():
-    members = Members(Fleet(POLICY)._members.table, None)
+    members = Members(RowTable(POLICY.rows(POLICY.init(1))[0]), None)
     assert (members.find(np.arange(5)) == 0).all()
     assert members.tick == 1
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from driftbandit import validate
-from driftbandit.files import write_whole
+from driftbandit.files import atomically
 
 
 @pytest.mark.parametrize(
@@ -21,13 +21,10 @@ def test_the_nearest_name_is_proposed(given, end):
     assert validate.nearest(given, ["price", "age"]) == end
 
 
-def test_the_message_may_end_otherwise():
-    assert validate.nearest("zzz", ["price"], "import it first") == "import it first"
-
-
-def test_long_names_cost_no_more_than_short_ones():
+def test_long_names_take_no_time():
     start = time.process_time()
-    assert "did you mean" in validate.nearest("x" * 10**6, ["x" * 10**6 + str(k) for k in range(9)])
+    known = [*("x" * 10**6 + str(k) for k in range(9)), "y"]
+    assert "there is" in validate.nearest("x" * 10**6, known)
     assert time.process_time() - start < 1.0  # comparing all letters would take minutes
 
 
@@ -41,16 +38,15 @@ def test_an_id_is_returned():
     assert validate.text("key", "ada") == "ada"
 
 
-@pytest.mark.parametrize("durable", [False, True])
-def test_a_file_is_replaced_as_a_whole(tmp_path, durable):
+def test_a_file_is_replaced_as_a_whole(tmp_path):
     path = tmp_path / "file"
-    with write_whole(path, durable=durable) as temporary:
+    with atomically(path) as temporary:
         temporary.write_text("old")
         assert not path.exists()
-    with pytest.raises(TypeError), write_whole(path, durable=durable) as temporary:
+    with pytest.raises(TypeError), atomically(path) as temporary:
         temporary.write_text(b"no text")
     assert path.read_text() == "old"
-    with write_whole(path, durable=durable) as temporary:
+    with atomically(path) as temporary:
         temporary.write_text("new")
     assert path.read_text() == "new"
     assert list(tmp_path.iterdir()) == [path]

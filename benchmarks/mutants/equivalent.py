@@ -32,6 +32,12 @@ REASONS: dict[str, tuple[str, ...]] = {
         "core/projection.py project_by_solves: nu * b[k] -> b[k]",
         "core/projection.py project_by_solves: 0 -> 1 #2",
     ),
+    "where a series takes over, or a number is too large for the next step: both sides agree": (
+        "theory/sharp.py : 1e-06 -> 2e-06",
+        "theory/sharp.py : 700.0 -> 1400.0",
+        "theory/sharp.py divergence_factor: v > LARGE -> v >= LARGE",
+        "theory/sharp.py divergence_factor: v < SMALL -> v <= SMALL",
+    ),
     "no learner has a negative turn": ("core/auto.py age: 1.0 -> 2.0",),
     "a first guess: the method gets there from any": (
         "core/projection.py project_by_solves: 0.0 -> 1.0",

@@ -17,11 +17,13 @@ PROOF = ("tests/theory/test_proof.py",)
 KERNELS = "tests/core/test_kernels.py"
 DOMD = ("tests/core/test_domd.py",)
 LINALG = ("tests/core/test_linalg.py",)
+SHARP = ("tests/theory/test_sharp.py",)
 
 GROUPS = {
     "theory": (
         Group(("theory/domd.py", "theory/bounds.py", "theory/piecewise.py"), CONSTANTS),
         Group(("theory/extensions.py", "theory/radius.py"), CONSTANTS),
+        Group(("theory/sharp.py", "theory/tuning.py"), ("tests/theory/test_constants.py", *SHARP)),
         Group(("theory/losses.py", "theory/replay.py", "theory/proof.py"), PROOF),
         Group(("theory/verdict.py",), PROOF),
     ),

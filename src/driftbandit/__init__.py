@@ -5,6 +5,6 @@ Names are loaded when they are asked for: what there is, and where, is in `__ini
 
 import lazy_loader
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

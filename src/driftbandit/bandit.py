@@ -15,7 +15,7 @@ from driftbandit import files, validate
 from driftbandit.armset import ArmSet
 from driftbandit.core.engine import MANY
 from driftbandit.families import OWN
-from driftbandit.fork_safety import Stream, forkable_lock
+from driftbandit.fork_safety import NormalStream, forkable_lock
 from driftbandit.policies.base import Floats, Ints, Policy, Scores, memory_bytes
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.prediction import Prediction, predictions
@@ -53,7 +53,7 @@ class Bandit:
                 f"policy must be a policy such as DOMD(problem=...), got {validate.show(policy)}"
             )
         self.policy, self.name, self._lock = policy, policy.name, forkable_lock()
-        self._stream = Stream(seed, policy.noise_size)
+        self._stream = NormalStream(seed, policy.noise_size)
         self._start(policy.init(1))
 
     def _start(self, memory: Any) -> None:
@@ -282,6 +282,11 @@ class Bandit:
         """The matrix H, (dim, dim), whose inverse norm is the bonus: DOMD's discounted curvature, a
         rival's design matrix. A read-only view."""
         return self._view("H")
+
+    @property
+    def memory(self) -> Any:
+        """A copy of all it knows: a tuple of arrays, as the methods of its policy take it."""
+        return self._copy()
 
     @property
     def rounds(self) -> int:

@@ -35,7 +35,7 @@ Import = Annotated[
 
 app.command()(cli.serve)
 app.command()(cli.backup)
-app.add_typer(cli.keys, name="keys")
+app.add_typer(cli.api_keys, name="api-keys")
 
 
 @app.callback(invoke_without_command=True)
@@ -82,7 +82,7 @@ def run(
     scheduler: Scheduler = None,
     modules: Import = None,
 ) -> None:
-    """Run a study, or go on with it, and write its report."""
+    """Run a study, or resume it, and write its report."""
     _study(study, out, seeds, horizon, workers, scheduler, modules)
 
 
@@ -245,7 +245,7 @@ def replay(
     column: Named = None,
     modules: Import = None,
 ) -> None:
-    """Train a policy all of a log: a warm start for Bandit.load, or an honest learning curve."""
+    """Train a policy on a whole log: a warm start for Bandit.load, or an honest learning curve."""
     log = _log(path, name, reward, features, column)
     known = _policies([policy] if policy else [], modules)
     if rejection:
@@ -257,7 +257,7 @@ def replay(
     else:
         cluster = {"scheduler": scheduler, "workers": workers}
         found = log.replay(next(iter(known.values()), None), **cluster)
-        print(f"{found.rows:,} rows trained to {found.bandit.policy.name}; digest {found.digest}")
+        print(f"{found.bandit.policy.name} trained on {found.rows:,} rows; digest {found.digest}")
     print("".join(f"{each}\n" for each in log.counts.sentences()), end="")
     if out:
         found.bandit.save(out)
@@ -364,7 +364,7 @@ def _study(
     engine = lab.Engine(workers=workers, scheduler=scheduler)
     with _cells_bar(study.name) as (progress, say):
         done = lab.execute(study, text, lab.Store(folder), engine, progress, say)
-    print(f"{study.name}: {_counted(*done)}")
+    print(f"{study.name}: {counted(*done)}")
     page = folder / "report" / "report.html"
     kept = (folder / name for name in ("study.toml", "current.json"))
     if (
@@ -377,7 +377,7 @@ def _study(
         print(f"The report is up to date: {page}")
 
 
-def _counted(ran: int, stored: int) -> str:
+def counted(ran: int, stored: int) -> str:
     """How many cells were run, in words."""
     if not ran:
         return f"all {stored} cells were stored already"
@@ -407,7 +407,7 @@ def _lab() -> None:
 
 @contextmanager
 def _cells_bar(label: str) -> Iterator[tuple[Callable[[int, int], None], Callable[[str], None]]]:
-    """What is done, cells, rate and time left; silent where nobody watches."""
+    """What is done, cells, rate and time left; silent if there is no terminal."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -438,7 +438,7 @@ def _cells_bar(label: str) -> Iterator[tuple[Callable[[int, int], None], Callabl
         yield advance, lambda what: bar.update(task, description=f"{label}: {what}")
 
 
-def _warn(message: Warning | str, *_: Any) -> None:
+def show_warning(message: Warning | str, *_: Any) -> None:
     """Warnings are one line, too."""
     print(f"driftbandit: {message}", file=sys.stderr)
 
@@ -448,7 +448,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without ± is no reason to fail
-    warnings.showwarning = _warn  # type: ignore[assignment]
+    warnings.showwarning = show_warning  # type: ignore[assignment]
     try:
         app()
     except (ValueError, OSError, ImportError) as error:

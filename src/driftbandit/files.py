@@ -25,27 +25,23 @@ def write(path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], ar
 
     `arrays` is a mapping, or pairs of a name and an array that are made one by one.
     """
+    path = Path(path)
     head = {"format": FORMAT, "version": VERSION, "kind": kind, **header}
     columns = arrays.items() if isinstance(arrays, Mapping) else arrays
-    with write_whole(path, durable=True) as temporary, temporary.open("xb") as file:
+    with atomically(path) as temporary, temporary.open("xb") as file:
         _write_npz(file, chain(columns, [("header", np.array(json.dumps(head)))]))
-    return Path(path)
+        file.flush()
+        os.fsync(file.fileno())
+    return path
 
 
 @contextmanager
-def write_whole(path: str | os.PathLike[str], *, durable: bool = False) -> Iterator[Path]:
-    """Yield a name in the same folder to write to. Afterwards that file replaces `path`, so that a
-    reader sees the old file or the new one, whole; if the block raises, the old one stays.
-
-    With `durable` the new file is on the disk before it replaces the old one.
-    """
-    path = Path(path)
+def atomically(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path`, which takes its place at the end unless there is an
+    error: a reader sees the old file or the new one, whole."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         yield temporary
-        if durable:
-            with temporary.open("r+b") as file:
-                os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

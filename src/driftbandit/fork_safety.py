@@ -16,7 +16,7 @@ import numpy as np
 from driftbandit import validate
 
 _locks: WeakSet[Any] = WeakSet()
-_streams: WeakSet[Stream] = WeakSet()
+_streams: WeakSet[NormalStream] = WeakSet()
 _held: list[Any] = []
 _forking = RLock()  # one fork at a time, and no new lock in the middle of one
 
@@ -31,7 +31,7 @@ def forkable_lock() -> Any:
     return lock
 
 
-class Stream:
+class NormalStream:
     """Standard normal numbers, `size` at a time, from a seed; a forked child goes on with its own.
 
     They are drawn in blocks. `peek` shows the coming ones, and only `step` goes on: a call that is

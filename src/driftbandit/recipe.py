@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from driftbandit.validate import nearest, show
+from driftbandit.validate import closest, show
 
 
 class Recipe:
@@ -71,7 +71,8 @@ class Recipe:
         known = Recipe.kinds(data["type"])
         kind = known.get(data["type"])
         if kind is None:
-            hint = nearest(data["type"], known, "import the module that defines it first")
+            near = closest(data["type"], known, cutoff=0.6)
+            hint = f"did you mean {near!r}?" if near else "import the module that defines it first"
             raise ValueError(f"unknown recipe {data['type']!r}: {hint}")
         try:
             return kind(**{kind.former.get(name, name): value for name, value in values.items()})

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit import files, validate
+from driftbandit import files, measures, validate
 from driftbandit.environments import Environment, Simulated
 from driftbandit.environments.delay import Mail
 from driftbandit.environments.random_streams import POLICY, tape
@@ -54,6 +54,22 @@ class Run:
     def std(self) -> Floats:
         """Standard deviation of the cumulative regret over seeds, (T,); 0 for a single seed."""
         return np.asarray(self.cumulative.std(axis=0, ddof=int(len(self.seeds) > 1)))
+
+    @property
+    def best_arm_rate(self) -> Floats:
+        """Share of rounds in which each seed played a best arm, (n,)."""
+        return measures.best_arm_rate(self.regret)
+
+    def worst_window(self, length: int = 100) -> Floats:
+        """Largest mean regret of `length` consecutive rounds of each seed, (n,)."""
+        return measures.worst_window(self.regret, length)
+
+    def recovery(self, change: int, *, share: float = 0.95, length: int = 100) -> Floats:
+        """Rounds after the first `change` until each seed's reward is back, (n,): until the mean of
+        `length` rounds is `share` of that of the `length` rounds before; infinite if it never is.
+        """
+        low = self.environment.problem.family.low
+        return measures.recovery_time(self.rewards, change, share=share, length=length, low=low)
 
     @property
     def microseconds(self) -> float:

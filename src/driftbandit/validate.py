@@ -1,18 +1,18 @@
-"""Checks of what users pass: each returns the clean value, or says what to pass instead."""
+"""Numbers at the public door: each check returns the clean value or says what to pass instead."""
 
 from __future__ import annotations
 
 import math
 import operator
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 LARGEST, SMALLEST = 1e100, 1e-100  # beyond, squares and products of options overflow
 MOST = 2**53  # whole numbers that floats can count
-LONGEST = 200  # characters of an id or a key
-COMPARED = 60  # characters of a name that are compared: the time grows with their square
+COMPARED = 100  # characters of a name to compare with others: the time grows with their square
 
 
 def show(value: Any) -> str:
@@ -22,6 +22,16 @@ def show(value: Any) -> str:
     except ValueError:  # a whole number of more digits than Python prints
         text = f"a number of {value.bit_length()} bits"
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def closest(given: Any, known: Iterable[Any], cutoff: float = 0.5) -> str | None:
+    """Return the known name that may have been meant, or None."""
+    import difflib  # only ever needed for messages
+
+    word = given if isinstance(given, str) else show(given)
+    names = sorted(name for name in map(str, known) if len(name) <= COMPARED)
+    near = difflib.get_close_matches(word[:COMPARED], names, n=1, cutoff=cutoff)
+    return near[0] if near else None
 
 
 def real(value: Any) -> float:
@@ -81,8 +91,11 @@ def count(name: str, value: Any, meaning: str, *, least: int = 1) -> int:
     return clean
 
 
+LONGEST = 200  # characters of an id or a key
+
+
 def text(name: str, value: Any) -> str:
-    """`value` as an id or a key: printable text that is not too long."""
+    """Return an id, a key or a name; raise if it is not short printable text."""
     if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= LONGEST:
         raise ValueError(
             f"{name} must be printable text of at most {LONGEST} characters, got {show(value)}: "
@@ -91,15 +104,8 @@ def text(name: str, value: Any) -> str:
     return value
 
 
-def nearest(given: Any, known: Iterable[Any], otherwise: str | None = None) -> str:
-    """Return the end of an error message: the known name that may have been meant; if there is
-    none, `otherwise`, or what there is."""
-    import difflib  # only ever needed for this message
-
-    names = [str(each) for each in known]
-    short = {name[:COMPARED]: name for name in reversed(names)}
-    word = given if isinstance(given, str) else show(given)
-    near = difflib.get_close_matches(word[:COMPARED], short, n=1, cutoff=0.4)
-    if near:
-        return f"did you mean {short[near[0]]!r}?"
-    return f"there is {show(names)}" if otherwise is None else otherwise
+def nearest(given: Any, known: Iterable[Any]) -> str:
+    """Return what may have been meant, as the end of an error message."""
+    names = [str(each) for each in islice(known, 1000)]
+    near = closest(given, names, cutoff=0.4)
+    return f"did you mean {near!r}?" if near else f"there is {show(names)}"

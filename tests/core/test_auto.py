@@ -381,7 +381,7 @@ def test_a_floor_above_the_curvature_is_not_sane():
     bandit = Bandit(AutoDOMD(problem=Problem(dim=3)))
     for t in range(40):
         bandit.update(np.eye(3)[t % 3], t % 2)
-    memory = bandit._copy()
+    memory = bandit.memory
     assert bandit.policy.sane(memory)
     memory.floor[0] = 1.01 * np.linalg.eigvalsh(memory.H[0])[0]
     assert not bandit.policy.sane(memory)
@@ -402,7 +402,7 @@ def test_threads_share_a_bandit():
     for worker in workers:
         worker.join()
     assert bandit.rounds == 800
-    assert bandit.policy.sane(bandit._copy())
+    assert bandit.policy.sane(bandit.memory)
 
 
 @pytest.mark.parametrize(

@@ -203,10 +203,8 @@ def test_worlds_draw_from_it():
 @pytest.mark.parametrize("make", POLICIES)
 def test_a_family_that_fails_is_named_and_nothing_is_learnt(make, mood):
     bandit, arms = Bandit(make(known(Moody(mood=mood, beyond=0.05)))), stream(200)[0]
-    error, before = failing(
-        lambda k: bandit.update(arms[k, 0], 1.0), lambda: [a.copy() for a in bandit._memory]
-    )
-    for was, now in zip(before, bandit._memory):
+    error, before = failing(lambda k: bandit.update(arms[k, 0], 1.0), lambda: bandit.memory)
+    for was, now in zip(before, bandit.memory):
         np.testing.assert_array_equal(now, was)
     assert isinstance(error, (ValueError, ZeroDivisionError))
     assert re.search(r"mu\(-?0\.\d+\) of .*Moody|a bad day", str(error))
@@ -283,7 +281,7 @@ def test_threads_take_turns():
     finally:
         sys.setswitchinterval(before)
     assert bandit.rounds == 600
-    assert bandit.policy.sane(bandit._memory)
+    assert bandit.policy.sane(bandit.memory)
 
 
 def test_whoever_changes_a_link_leaves_the_compiled_ones():

@@ -210,10 +210,10 @@ def test_what_a_learner_knows_is_kept():
         X = SMALL.encode(*old(*raw(rng)))
         bandit.update(X[bandit.choose(X)], int(rng.integers(2)))
     larger = grown_policy(policy, LARGE.problem())
-    grown = larger.view(grown_rows(policy, larger, policy.rows(bandit._copy())))
+    grown = larger.view(grown_rows(policy, larger, policy.rows(bandit.memory)))
     assert larger.discounts == policy.discounts
     assert np.allclose(larger._grid, policy._grid, rtol=1e-12)
-    before = policy.scores(bandit._copy(), X[None])
+    before = policy.scores(bandit.memory, X[None])
     after = larger.scores(grown, LARGE.pad(X)[None])
     for a, b in zip(before, after):
         assert np.allclose(a, b, atol=1e-9)

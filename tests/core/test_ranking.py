@@ -106,8 +106,8 @@ def test_the_floor_is_below_every_eigenvalue(dim):
         if t % 90 == 89:
             bandit.forget(20)
         least = np.linalg.eigvalsh(bandit.curvature)[0]
-        assert policy.regularization * (1 - 1e-12) <= bandit._memory.floor[0] <= least * (1 + 1e-9)
-    assert dim > 3 or bandit._memory.floor[0] > 1.05 * policy.regularization
+        assert policy.regularization * (1 - 1e-12) <= bandit.memory.floor[0] <= least * (1 + 1e-9)
+    assert dim > 3 or bandit.memory.floor[0] > 1.05 * policy.regularization
 
 
 def trained(policy, rounds=200):

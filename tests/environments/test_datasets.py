@@ -48,7 +48,7 @@ def test_flights_offers_ten_of_a_day_to_a_city():
     assert data.features[:2] == ("UA", "B6")
     assert (np.diff(data.times) >= np.timedelta64(0, "D")).all()
     table = files.read(streams.STREAMS["flights"].source)
-    tens = recipes._tens(table)
+    tens = recipes.tens(table)
     assert len(np.unique(tens)) == tens.size  # no flight twice
     place = np.array([[table[n][k] for n in ("month", "day", "dest")] for k in tens.ravel()])
     groups = place.reshape(-1, 10, 3)

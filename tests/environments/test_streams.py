@@ -8,8 +8,7 @@ import pytest
 import tiny
 from driftbandit import DOMD, AutoDOMD, Delay, Oracle, Stream, Uniform, datasets, simulate
 from driftbandit.checks import environment_checks
-from driftbandit.lab import Store, load_results, parse_study
-from driftbandit.lab.run import execute
+from driftbandit.lab import Store, execute, load_results, parse_study
 
 STUDY = """
 name = "tiny"

@@ -359,7 +359,7 @@ def test_the_commands(tmp_path, driftbandit):
     read(rows()).write(tmp_path / "my log.parquet")
     code, out, err = driftbandit("replay", "my log.parquet", "--policy", "DOMD", "--out", "b.npz")
     assert (code, err) == (0, "")
-    assert "300 rows trained to DOMD-GLB" in out
+    assert "DOMD-GLB trained on 300 rows" in out
     assert Bandit.load(tmp_path / "b.npz").rounds == 300
     code, out, _ = driftbandit("replay", "my log.parquet", "--policy", "DOMD", "--rejection")
     assert re.match(r"\d+ of 300 rows accepted, mean reward 0\.", out)

@@ -1,7 +1,7 @@
 """Logs: many formats, one log; bad rows with reasons; learners replayed from them."""
 
 import json
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
@@ -202,7 +202,7 @@ def test_dsjson_by_hand(tmp_path):
     assert chunk.p.tolist() == [0.8, 0.5, 0.5]
     assert chunk.h[:5].tolist() == pytest.approx([0.15, 0.8, 0.05, 0.5, 0.5])
     assert np.isnan(chunk.h[5:]).all()
-    first = datetime(2024, 5, 1, 12, 0, 0, 516000, tzinfo=timezone.utc).timestamp()
+    first = datetime(2024, 5, 1, 12, 0, 0, 516000, tzinfo=UTC).timestamp()
     assert chunk.at.tolist() == [first, first + 0.484, first + 1.484]
     assert chunk.id == ["e1", "e2", None]
     assert dict(log.counts.skipped) == {"_skipLearn": 1, "an outcome without its decision": 1}
@@ -416,7 +416,7 @@ def test_a_stream_is_read_once():
 
 
 def test_moments_however_they_are_written():
-    at = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
+    at = datetime(2024, 5, 1, 12, tzinfo=UTC)
     texts = ["2024-05-01T12:00:00Z", "2024-05-01 14:00:00+02:00", "2024-05-01T12:00:00.0000000Z"]
     given = [at, at.replace(tzinfo=None), *texts, str(at.timestamp()), at.timestamp()]
     given += [np.datetime64("2024-05-01T12:00"), pd.Timestamp(at)]

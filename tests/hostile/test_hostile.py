@@ -55,9 +55,14 @@ def unit(rng, *shape):
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
+def known(bandit):
+    """Everything a bandit knows, as bytes."""
+    return b"".join(array.tobytes() for array in bandit.memory)
+
+
 def remembered(fleet):
     """Everything a fleet knows, as bytes by key."""
-    pages = list(fleet._members.pages())
+    pages = list(fleet.pages())
     return {key: row.tobytes() for keys, page in pages for key, row in zip(keys, page)}
 
 
@@ -148,7 +153,7 @@ def finite_for(bandit, rewards, rounds, seed=0, **steps):
     for x, r in zip(X, rng.choice(rewards, size=rounds)):
         bandit.update(x, r, **steps)
         assert bandit.choose(X[:3]) in range(3)
-    assert np.isfinite(bandit._row).all()
+    assert all(np.isfinite(a).all() for a in bandit.memory)
     return X
 
 
@@ -156,7 +161,7 @@ def comes_back(bandit, X, path):
     """Saved and loaded it is the same."""
     bandit.save(path)
     twin = Bandit.load(path)
-    assert twin._row.tobytes() == bandit._row.tobytes()
+    assert known(twin) == known(bandit)
     assert twin.choose(X[:9]) == bandit.choose(X[:9])
     assert np.isfinite(bandit.predict(X[:9], level=0.9)).all()
 
@@ -233,7 +238,7 @@ def test_what_an_autodomd_saves_can_always_be_loaded(family, rewards, one_arm, t
         lucky = rng.random() < 0.95
         r = rng.choice(rewards) if len(rewards) > 2 else rewards[lucky == (t // 100 % 2)]
         bandit.update([1.0, 0.0] if one_arm else unit(rng, 2), r)
-        assert policy.sane(bandit._memory), t
+        assert policy.sane(bandit.memory), t
     bandit.save(tmp_path / "bandit.npz")
     assert Bandit.load(tmp_path / "bandit.npz").rounds == 600
 
@@ -253,7 +258,7 @@ def test_a_bandit_may_be_trained_with_a_view_of_its_own_memory(kind, dim):
             bandit.update(x, 1)
         mine.update(mine.theta, 0)
         twin.update(twin.theta.copy(), 0)
-    assert mine._row.tobytes() == twin._row.tobytes()
+    assert known(mine) == known(twin)
     np.testing.assert_array_equal(mine.theta, twin.theta)
 
 
@@ -584,7 +589,7 @@ def refused_or_sound(path, content):
     assert bandit.choose(arms) in range(3)
     for _ in range(40):
         bandit.update(arms[0], 1)
-    assert all(np.isfinite(a).all() for a in bandit._memory)
+    assert all(np.isfinite(a).all() for a in bandit.memory)
     if isinstance(bandit.policy, AutoDOMD):
         bandit.explain()
     return True
@@ -799,7 +804,7 @@ for kind, store in zip((DOMD, AutoDOMD), sys.argv[1:]):
         except OSError as error:
             assert "damaged" in str(error)
         else:
-            assert np.isfinite(fleet[key]._row).all(), (kind, key)
+            assert all(np.isfinite(a).all() for a in fleet[key].memory), (kind, key)
             print(kind.__name__, key, "was taken")
 """
 
@@ -841,25 +846,38 @@ def test_keys_that_nobody_wrote_are_no_raw_error(tmp_path):
     fleet.close()
 
 
+@pytest.fixture
+def bases(monkeypatch):
+    """The connections to databases that are opened in a test: a fleet locks its file for others."""
+    opened, connect = [], sqlite3.connect
+
+    def watched(*args, **options):
+        opened.append(connect(*args, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", watched)
+    return opened
+
+
 BROKEN = {
-    "read-only": lambda fleet, path: fleet._members.disk._base.execute("PRAGMA query_only = 1"),
-    "deleted": lambda fleet, path: path.unlink(),
-    "empty": lambda fleet, path: os.truncate(path, 0),
-    "half": lambda fleet, path: os.truncate(path, path.stat().st_size // 2),
-    "overwritten": lambda fleet, path: path.write_bytes(b"x" * path.stat().st_size),
-    "another file": lambda fleet, path: (path.unlink(), path.write_text("x")),
-    "no tables": lambda fleet, path: fleet._members.disk._base.execute("DROP TABLE learners"),
+    "read-only": lambda base, path: base.execute("PRAGMA query_only = 1"),
+    "deleted": lambda base, path: path.unlink(),
+    "empty": lambda base, path: os.truncate(path, 0),
+    "half": lambda base, path: os.truncate(path, path.stat().st_size // 2),
+    "overwritten": lambda base, path: path.write_bytes(b"x" * path.stat().st_size),
+    "another file": lambda base, path: (path.unlink(), path.write_text("x")),
+    "no tables": lambda base, path: base.execute("DROP TABLE learners"),
 }
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_a_store_that_breaks_under_a_fleet_is_no_raw_error(how, tmp_path):
+def test_a_store_that_breaks_under_a_fleet_is_no_raw_error(how, tmp_path, bases):
     fleet = Fleet(POLICY, **small(tmp_path))
     for batch in batches(3):
         fleet.update(*batch)
-    fleet._members.disk._base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    fleet._members.disk._base.execute("PRAGMA cache_size = 0")
-    BROKEN[how](fleet, tmp_path / "fleet.db")
+    bases[-1].execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    bases[-1].execute("PRAGMA cache_size = 0")
+    BROKEN[how](bases[-1], tmp_path / "fleet.db")
     calls = [*every_call(fleet, range(12)), lambda: fleet.save(tmp_path / "x.npz")]
     calls += [lambda: fleet.__delitem__(3), lambda: len(fleet), lambda: 3 in fleet, fleet.close]
     for call in calls:
@@ -870,9 +888,9 @@ def test_a_store_that_breaks_under_a_fleet_is_no_raw_error(how, tmp_path):
 
 
 @pytest.mark.parametrize("policy", [POLICY, THOMPSON, AutoDOMD(problem=KNOWN)])
-def test_an_update_that_a_full_disk_stops_says_where_to_go_on(policy, tmp_path):
+def test_an_update_that_a_full_disk_stops_says_where_to_go_on(policy, tmp_path, bases):
     fleet, free = Fleet(policy, **small(tmp_path, policy=policy)), Fleet(policy)
-    base, failures, partly = fleet._members.disk._base, 0, 0
+    base, failures, partly = bases[-1], 0, 0
     for keys, x, r in batches(12, keys=200):
         pages = base.execute("PRAGMA page_count").fetchone()[0]
         base.execute(f"PRAGMA max_page_count = {pages}").fetchall()
@@ -901,12 +919,12 @@ def test_an_update_that_a_full_disk_stops_says_where_to_go_on(policy, tmp_path):
     fleet.close()
 
 
-def test_a_fleet_that_cannot_be_closed_for_want_of_disk_can_be_closed_later(tmp_path):
+def test_a_fleet_that_cannot_be_closed_for_want_of_disk_can_be_closed_later(tmp_path, bases):
     limits = small(tmp_path, learners=300)
     fleet, free = Fleet(POLICY, **limits), Fleet(POLICY)
     for f in (fleet, free):
         f.update(range(300), np.full((300, 3), 0.1), np.ones(300))
-    base = fleet._members.disk._base
+    base = bases[-1]
     pages = base.execute("PRAGMA page_count").fetchone()[0]
     base.execute(f"PRAGMA max_page_count = {pages}").fetchall()
     with pytest.raises(OSError, match="full"):
@@ -919,12 +937,12 @@ def test_a_fleet_that_cannot_be_closed_for_want_of_disk_can_be_closed_later(tmp_
     fleet.close()
 
 
-def test_a_choice_that_the_store_stops_draws_no_luck(tmp_path):
+def test_a_choice_that_the_store_stops_draws_no_luck(tmp_path, bases):
     fleet, free = Fleet(THOMPSON, seed=3, **small(tmp_path)), Fleet(THOMPSON, seed=3)
     arms, keys = unit(np.random.default_rng(12), 9, 3), np.arange(12)
     for f in (fleet, free):
         f.update(keys, np.full((12, 3), 0.1), np.ones(12))
-    base = fleet._members.disk._base
+    base = bases[-1]
     base.execute("UPDATE learners SET checksum = checksum + 1 WHERE key = 7")
     base.commit()
     with pytest.raises(OSError, match="damaged"):
@@ -1087,7 +1105,7 @@ def test_a_seed_given_to_load_changes_what_is_drawn_and_nothing_else(tmp_path):
         assert drawn[3] == drawn[5]
         assert len(set(map(tuple, drawn))) == 3
         for one in loaded:
-            assert one._row.tobytes() == bandit._row.tobytes()
+            assert known(one) == known(bandit)
     for bad in (-1, 1.5, "1", True):
         with pytest.raises(ValueError, match="seed"):
             Bandit.load(tmp_path / "bandit.npz", seed=bad)
@@ -1098,7 +1116,7 @@ import os, sys, threading, time, warnings
 import numpy as np
 from driftbandit import DOMD, Bandit, Fleet, Problem
 warnings.simplefilter("ignore")
-policy, stop = DOMD(problem=Problem(dim=3)), threading.Event()
+policy, stop, free = DOMD(problem=Problem(dim=3)), threading.Event(), threading.Event()
 fleet, x = Fleet(policy), np.full((300, 3), 0.1)
 fleet.update(range(300), x, np.ones(300))
 
@@ -1126,8 +1144,8 @@ for thread in threads[2:]:
     thread.join(max(0.0, limit - time.monotonic()))
 hang = any(thread.is_alive() for thread in threads[2:])
 stop.set()
-before = fleet._lock.acquire(timeout=5.0)
-print("hangs" if hang else "done", before, flush=True)
+threading.Thread(target=lambda: (fleet.choose([1], x), free.set()), daemon=True).start()
+print("hangs" if hang else "done", free.wait(5.0), flush=True)
 os._exit(0)
 """
 
@@ -1177,9 +1195,7 @@ def test_threads_share_a_bandit_while_another_saves_it(policy, where, tmp_path):
         fleet.update(["a"], np.zeros((1, 3)), [1])
         bandit = fleet["a"]
     first, X, saved = bandit.rounds, unit(np.random.default_rng(15), 100, 3), []
-    left = threading.Semaphore(4)
-    for _ in range(4):
-        left.acquire()
+    done = []
 
     def train(name):
         for t, x in enumerate(X):
@@ -1187,11 +1203,11 @@ def test_threads_share_a_bandit_while_another_saves_it(policy, where, tmp_path):
             assert bandit.choose(X[:5]) in range(5)
             if fleet is not None and t % 5 == 0:  # rows move while others write to them
                 fleet.update([f"{name}{t}"], x[None], [1])
-        left.release()
+        done.append(name)
 
     def save():
         while True:
-            over = left._value == 4
+            over = len(done) == 4
             path = tmp_path / f"{len(saved)}.npz"
             bandit.save(path)
             saved.append(path)
@@ -1242,7 +1258,7 @@ def played():
                 out.append(str(bandit.choose(bad)))
             except ValueError as error:
                 out.append("ValueError")
-        before = bandit._row_now()
+        before = [a.copy() for a in bandit.memory]
         for x, r in (([9.0] * 3, 1), ([[0.1] * 3], 1), (np.full((1, 3), 0.1), 1), ([0.1] * 3, "1"),
                      (np.full((3, 1), 0.1), 1), ([0.1] * 3, 0.5), ([0.1] * 3, np.ones(1)),
                      ([0.1] * 3, None), ([0.1] * 3, [1])):
@@ -1250,7 +1266,7 @@ def played():
                 out.append(str(bandit.update(x, r)))
             except ValueError as error:
                 out.append("ValueError")
-        assert np.array_equal(before, bandit._row_now()), "refused, and yet it has aged"
+        assert all(map(np.array_equal, before, bandit.memory)), "refused, and yet it has aged"
     return out
 """
 

@@ -2,10 +2,13 @@
 
 import dataclasses
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import duckdb
 import polars as pl
@@ -16,13 +19,14 @@ from driftbandit.lab import (
     Engine,
     Store,
     changed,
+    execute,
     fit_orders,
     load_results,
     parse_study,
     read_study,
     shipped,
+    write_report,
 )
-from driftbandit.lab.run import execute
 from driftbandit.lab.run.cells import cells_of, run_cell
 
 SMALL = """
@@ -48,6 +52,7 @@ scale = 0.2
 type = "Uniform"
 """
 STUDY = parse_study(SMALL, "small.toml")
+FILES = Path(__file__).parents[1] / "fixtures" / "v0_2"
 KEYS = ["environment", "policy", "seed", "round"]
 TIMES = ["choose_us", "update_us"]
 
@@ -83,16 +88,17 @@ def test_a_second_run_has_nothing_to_do(stored):
     assert settled(stored).equals(before)
 
 
+@pytest.mark.slow
 def test_engine_workers_and_blocks_change_no_bit(stored, tmp_path):
-    execute(STUDY, SMALL, Store(tmp_path / "one"), Engine(workers=1, block=5))
+    by_hand(Store(tmp_path / "one"), SMALL)
     execute(STUDY, SMALL, Store(tmp_path / "dask"), Engine(workers=2, block=3, scheduler="local"))
     assert settled(tmp_path / "one").equals(settled(stored))
     assert settled(tmp_path / "dask").equals(settled(stored))
 
 
-def test_lost_and_damaged_cells_are_run_again_and_half_files_do_not_count(stored, tmp_path):
+def test_lost_and_damaged_cells_are_run_again_and_half_files_do_not_count(tmp_path):
     folder = tmp_path / "copy"
-    execute(STUDY, SMALL, Store(folder), Engine(workers=1))
+    by_hand(Store(folder), SMALL)
     whole = settled(folder)
     victim = sorted((folder / "cells").glob("*.parquet"))[0]
     (folder / "cells" / f".{victim.stem}.x.part").write_bytes(victim.read_bytes()[:100])
@@ -108,9 +114,8 @@ def by_hand(store, text, block=5):
     """What `execute` does, in this process."""
     cells = cells_of(parse_study(text, "x"), block)
     store.keep(text, cells)
-    for cell in cells:
-        if not store.has(cell):
-            store.add(cell, run_cell(cell))
+    for cell in store.missing(cells):
+        store.add(cell, run_cell(cell))
     return cells
 
 
@@ -145,9 +150,9 @@ def test_the_current_study_is_what_is_loaded(tmp_path):
         assert frame["round"].max() == study.horizon
         assert frame["seed"].max() == study.seeds - 1
     assert frame["policy"].unique().sort().to_list() == ["Oracle", "Uniform"]
-    assert [c["policy_label"] for c in store.descriptions()] == ["Uniform", "Oracle"]
+    assert [cell.policy_label for cell in store.current()] == ["Uniform", "Oracle"]
     everything = load_results(tmp_path, everything=True)
-    assert everything.height == 2 * (5 * 5 + 7 * 5 + 5 * 4) + 5 * 5  # seeds 0 to 4 are shared
+    assert everything.height == 2 * (5 * 5 + 7 * 5 + 5 * 4)  # seeds 0 to 4 are shared
     told_apart = [*KEYS, "cell"]
     assert everything.select(told_apart).is_duplicated().sum() == 0
     assert everything.filter("current").height == frame.height
@@ -218,10 +223,11 @@ def test_provenance_is_kept(stored):
     assert (stored / "study.toml").read_text() == SMALL
 
 
+@pytest.mark.slow
 def test_a_dask_worker_killed_in_the_middle_loses_nothing(tmp_path):
     from dask.distributed import Client, LocalCluster
 
-    text = SMALL.replace("horizon = 60", "horizon = 1500").replace("seeds = 5", "seeds = 8")
+    text = SMALL.replace("horizon = 60", "horizon = 700").replace("seeds = 5", "seeds = 4")
     study = parse_study(text, "x")
     killed = []
 
@@ -237,18 +243,19 @@ def test_a_dask_worker_killed_in_the_middle_loses_nothing(tmp_path):
         ) as cluster,
         Client(cluster) as client,
     ):
-        engine = Engine(workers=2, block=2, scheduler=cluster.scheduler_address)
+        engine = Engine(workers=2, block=1, scheduler=cluster.scheduler_address)
         execute(study, text, Store(tmp_path / "hurt"), engine, kill_one)
     assert killed
-    execute(study, text, Store(tmp_path / "calm"), Engine(workers=2, block=4))
+    by_hand(Store(tmp_path / "calm"), text)
     assert settled(tmp_path / "hurt").equals(settled(tmp_path / "calm"))
 
 
+@pytest.mark.slow
 def test_a_local_worker_killed_in_the_middle_loses_nothing(tmp_path, stored):
     script = f"""
 import os, signal, multiprocessing
 from driftbandit.lab import *
-text = open({str(stored / "study.toml")!r}).read().replace("horizon = 60", "horizon = 2000")
+text = open({str(stored / "study.toml")!r}).read().replace("horizon = 60", "horizon = 700")
 killed = []
 def kill_one(done, total):
     if done >= 1 and not killed:
@@ -256,7 +263,7 @@ def kill_one(done, total):
         os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
 if __name__ == "__main__":
     execute(parse_study(text, "x"), text, Store("hurt"), Engine(workers=2, block=1), kill_one)
-    execute(parse_study(text, "x"), text, Store("calm"), Engine(workers=2, block=5))
+    execute(parse_study(text, "x"), text, Store("calm"), Engine(workers=1, block=5))
     times = ["choose_us", "update_us"]
     keys = ["environment", "policy", "seed", "round"]
     hurt, calm = (load_results(f).drop(times).sort(keys) for f in ("hurt", "calm"))
@@ -266,45 +273,73 @@ if __name__ == "__main__":
     subprocess.run([sys.executable, "kill.py"], cwd=tmp_path, check=True, timeout=300)
 
 
+# With `nohup make test &` this process ignores Ctrl-C, and children would inherit that.
+HEEDING = (
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+
+@contextmanager
+def started(command, folder):
+    """A command that heeds Ctrl-C, in a session of its own, which ends with this block."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HEEDING, *command],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def wait_for(condition, seconds=120):
+    deadline = time.time() + seconds
+    while not condition():
+        assert time.time() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
 def test_an_interrupted_run_goes_on(tmp_path, how):
     command = [sys.executable, "-m", "driftbandit", "run", "s.toml", "--out", "r"]
     text = SMALL.replace("horizon = 60", "horizon = 1200").replace("seeds = 5", "seeds = 12")
     (tmp_path / "s.toml").write_text(text)
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     cells = tmp_path / "r" / "cells"
-    deadline = time.time() + 120
-    while len(list(cells.glob("*.parquet"))) < 2 and time.time() < deadline:
-        time.sleep(0.02)
-    os.kill(process.pid, how)
-    _, errors = process.communicate(timeout=60)
+    with started(command, tmp_path) as process:
+        wait_for(lambda: len(list(cells.glob("*.parquet"))) >= 2)
+        os.kill(process.pid, how)
+        _, errors = process.communicate(timeout=60)
     done = len(list(cells.glob("*.parquet")))
     assert done >= 2
     if how == signal.SIGINT:
         assert process.returncode == 130
         assert errors == "driftbandit: interrupted; what was finished is stored\n"
     study = parse_study(text, "s.toml")
-    assert execute(study, text, Store(tmp_path / "r")).stored == done
+    cells, store = cells_of(study, 10), Store(tmp_path / "r")
+    missing = store.missing(cells)
+    assert len(missing) == len(cells) - done > 0
+    store.add(missing[0], run_cell(missing[0]))
+    assert len(Store(tmp_path / "r").missing(cells)) == len(missing) - 1
 
 
+@pytest.mark.slow
 def test_ctrl_c_on_a_local_cluster_waits_for_no_cell(tmp_path):
     """The second policy's cells take minutes; a terminal sends the signal to workers, too."""
     text = QUICK.replace("horizon = 20", "horizon = 50000").replace("Oracle", "SCBWeightUCB")
     (tmp_path / "s.toml").write_text(text)
     command = [sys.executable, "-m", "driftbandit", "run", "s.toml", "--scheduler", "local"]
-    process = subprocess.Popen(
-        [*command, "--out", "r"],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    deadline = time.time() + 120
-    while not any(tmp_path.glob("r/cells/*.parquet")) and time.time() < deadline:
-        time.sleep(0.02)
-    begin = time.time()
-    os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    with started([*command, "--out", "r"], tmp_path) as process:
+        wait_for(lambda: any(tmp_path.glob("r/cells/*.parquet")))
+        begin = time.time()
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert errors == "driftbandit: interrupted; what was finished is stored\n"
     assert time.time() - begin < 10
@@ -515,23 +550,90 @@ def test_slopes_are_fitted_next_to_the_theorems(tmp_path):
         .replace("[1.0, 3.0]", "1.0")
         .replace('label = "S = {radius:g}"', 'label = "T = {horizon}"')
     )
-    execute(parse_study(text, "x"), text, Store(tmp_path), Engine(workers=1))
+    by_hand(Store(tmp_path), text)
     orders = {order.policy: order for order in fit_orders(Store(tmp_path))}
     assert orders["DOMD-GLB"].theorem == 0.75
     assert orders["Uniform"].slope == pytest.approx(1.0, abs=0.1)
     assert orders["Uniform"].values == (50.0, 100.0, 200.0)
 
 
-def test_keys_depend_on_everything_that_is_stored():
-    base = {cell.key for cell in cells_of(STUDY, 5)}
-    for change in ("horizon = 61", "first_seed = 9", "points = 21"):
-        old = change.split(" = ")[0]
-        lines = [line for line in SMALL.splitlines() if not line.startswith(f"{old} =")]
-        text = "\n".join([change, *lines])
-        assert base.isdisjoint({cell.key for cell in cells_of(parse_study(text, "x"), 5)})
-    renamed = parse_study(SMALL.replace("S = {radius:g}", "radius {radius:g}"), "x")
-    assert base.isdisjoint({cell.key for cell in cells_of(renamed, 5)})
-    assert base == {cell.key for cell in cells_of(parse_study(SMALL + "\n# remark", "y"), 5)}
+def keys(text, block=5):
+    return {cell.key for cell in cells_of(parse_study(text, "x"), block)}
+
+
+def test_keys_depend_on_what_determines_a_result_and_on_nothing_else():
+    for old, new in (
+        ("= 60", "= 61"),
+        ("points = 20", "points = 21"),
+        ("scale = 0.2", "scale = 1"),
+    ):
+        assert len(keys(SMALL) & keys(SMALL.replace(old, new))) == (2 if "scale" in old else 0)
+    for old, new in (
+        ("S = {radius:g}", "radius {radius:g}"),
+        ("seeds = 5", "seeds = 9"),
+        ("seeds = 5", "seeds = 5\nfirst_seed = 9"),
+        ("seeds = 5", "seeds = 5  # a remark"),
+    ):
+        assert keys(SMALL) == keys(SMALL.replace(old, new))
+    assert keys(SMALL) == keys(SMALL, block=2)
+
+
+def test_a_new_label_reruns_nothing_and_is_what_is_shown(tmp_path):
+    text = SMALL.replace("[1.0, 3.0]", "[1.0, 2.0, 3.0, 4.0, 5.0]").replace("= 60", "= 20")
+    engine = Engine(workers=1, block=5)
+    assert len(by_hand(Store(tmp_path), text)) == 15
+    before = settled(tmp_path)
+    named = text.replace("S = {radius:g}", "a ball of {radius:g}").replace(
+        '"Uniform"', '"Uniform"\nlabel = "chance"'
+    )
+    assert execute(parse_study(named, "x"), named, Store(tmp_path), engine) == (0, 15)
+    after = settled(tmp_path)
+    assert set(after["policy"]) == {"DOMD-GLB", "SCB-WeightUCB", "chance"}
+    assert after["environment"].unique().sort()[0] == "a ball of 1"
+    told = after.with_columns(
+        pl.col("environment").str.replace("a ball of", "S ="),
+        pl.col("policy").str.replace("chance", "Uniform"),
+    )
+    assert told.sort(KEYS).equals(before)
+
+
+def test_the_same_policy_under_two_labels_is_played_once(tmp_path):
+    text = QUICK + '[[policies]]\ntype = "Uniform"\nlabel = "chance"\n'
+    store = Store(tmp_path)
+    assert len(by_hand(store, text)) == 3
+    assert len(list(store.cells.glob("*.parquet"))) == 2
+    found = settled(tmp_path)
+    first, second = (found.filter(policy=name).drop("policy") for name in ("Uniform", "chance"))
+    assert first.height == 25
+    assert first.equals(second)
+
+
+@pytest.mark.parametrize(("seeds", "more"), [(5, 6), (6, 7), (6, 20)])
+def test_seeds_extend_one_by_one(seeds, more, tmp_path):
+    store = Store(tmp_path)
+    by_hand(store, QUICK.replace("seeds = 5", f"seeds = {seeds}"))
+    text = QUICK.replace("seeds = 5", f"seeds = {more}")
+    missing = store.missing(cells_of(parse_study(text, "x"), 5))
+    assert sorted(seed for cell in missing for seed in cell.seeds) == sorted(
+        [*range(seeds, more)] * 2
+    )
+    by_hand(store, text)
+    by_hand(Store(tmp_path / "at once"), text)
+    assert settled(tmp_path).equals(settled(tmp_path / "at once"))
+    by_hand(store, QUICK.replace("seeds = 5", "seeds = 2"))  # part of a file is enough
+    assert set(load_results(tmp_path)["seed"]) == {0, 1}
+
+
+def test_a_folder_of_version_0_2_asks_for_another_run(tmp_path):
+    shutil.copytree(FILES / "study", tmp_path / "old")
+    for read in (load_results, write_report):
+        with pytest.raises(ValueError, match=r"again, because its files are of version 0\.2"):
+            read(tmp_path / "old")
+    text = (tmp_path / "old" / "study.toml").read_text()
+    by_hand(Store(tmp_path / "old"), text)
+    assert load_results(tmp_path / "old").height > 0
+    with pytest.warns(UserWarning, match=r"2 files of version 0\.2 are left out"):
+        load_results(tmp_path / "old", everything=True)
 
 
 def test_a_cell_gives_the_same_frame_twice():

@@ -20,7 +20,7 @@ from driftbandit.lab.run import code_version
 from driftbandit.lab.run.cells import cells_of
 from driftbandit.lab.run.code_version import Versions, roots_of
 from driftbandit.lab.run.execute import run_pinned
-from driftbandit.lab.run.plugin_files import Luggage
+from driftbandit.lab.run.plugin_files import PluginFiles
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "lab.md").read_text()
@@ -281,9 +281,9 @@ def test_imports_of_a_plug_in_are_followed_in_its_folder(tmp_path, monkeypatch):
     (tmp_path / "far.py").write_text("x = 1")
     plugins.load(["folded"], tmp_path)
     recipe = json.dumps({"type": "Folded"})
-    luggage = Luggage(("folded.inner",), (str(tmp_path),))
+    plugin_files = PluginFiles(("folded.inner",), (str(tmp_path),))
     sent = {"folded/__init__.py", "folded/inner.py", "folded/deep.py", "far.py"}
-    assert luggage.files().keys() - {"folded/__init__.py"} == sent - {"folded/__init__.py"}
+    assert plugin_files.files().keys() - {"folded/__init__.py"} == sent - {"folded/__init__.py"}
     before = Versions().of(recipe)
     (package / "other.py").write_text("start = THING = 2000")
     assert Versions().of(recipe) == before
@@ -385,8 +385,8 @@ def test_the_example_runs_here_on_dask_and_on_a_scheduler_elsewhere(mine, dask):
 
 def test_a_worker_with_other_code_plays_nothing():
     cell = cells_of(parse_study(SHIPPED, "x"), 4)[0]
-    assert run_pinned(cell, Luggage((), ())).height
+    assert run_pinned(cell, PluginFiles((), ())).height
     with pytest.raises(ValueError, match="a worker has other code for 'Uniform"):
-        run_pinned(replace(cell, code="other"), Luggage((), ()))
+        run_pinned(replace(cell, code="other"), PluginFiles((), ()))
     with pytest.raises(ValueError, match="a worker cannot import 'no_such_module'"):
-        run_pinned(cell, Luggage(("no_such_module",), ()))
+        run_pinned(cell, PluginFiles(("no_such_module",), ()))

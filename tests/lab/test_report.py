@@ -14,9 +14,8 @@ import polars as pl
 import pytest
 
 from browsing import browser, needs_chromium
-from driftbandit.lab.report.figures import WIDTHS, draw_regret
-from driftbandit.lab.report.line_ends import spread
-from driftbandit.lab.report.page import _aligned
+from driftbandit.lab.report.figures import WIDTHS, draw_regret, spread
+from driftbandit.lab.report.page import aligned
 from driftbandit.lab.report.report import names_of, write_report
 from driftbandit.lab.report.summary import SMOOTHING, chosen, curves, final_regrets, finals
 from driftbandit.lab.report.sweeps import sweeps
@@ -73,8 +72,8 @@ def frame(cell):
     known = policy != "Oracle"
     return pl.DataFrame(
         {
-            "environment": pl.Series([cell.environment_label] * (n * k)).cast(pl.Categorical),
-            "policy": pl.Series([policy] * (n * k)).cast(pl.Categorical),
+            "environment": [cell.environment_label] * (n * k),
+            "policy": [policy] * (n * k),
             "seed": seeds.astype(np.int64),
             "round": t.astype(np.int64),
             "regret": t * (level + SLOPE[policy] * seeds),
@@ -193,7 +192,7 @@ def test_a_run_with_changed_numbers_is_what_is_shown(tmp_path):
 def test_cells_that_the_study_no_longer_has_are_not_shown(tmp_path):
     mixed = fill(Store(tmp_path))
     cell = cells_of(parse_study(STUDY, "tiny"), 4)[0]
-    mixed.add(dataclasses.replace(cell, policy_label="older"), frame(cell))
+    mixed.add(dataclasses.replace(cell, policy_label="older", code="older"), frame(cell))
     assert finals(mixed)["policy"].unique().sort().to_list() == POLICIES
 
 
@@ -286,16 +285,16 @@ def test_figures_have_the_width_that_was_asked_for_and_embedded_fonts(store, tmp
 
 
 def test_names_stand_at_line_ends_without_overlap(store):
-    from driftbandit.lab.report.figures import _figure, emphasis
+    from driftbandit.lab.report.figures import emphasis, regret_figure
 
     data = curves(store)
-    figure = _figure(data, WIDTHS["full"], emphasis(data))
+    figure = regret_figure(data, WIDTHS["full"], emphasis(data))
     above = figure.axes[0]
     boxes = [text.get_window_extent() for text in above.texts]
     assert {text.get_text().replace("\\", "") for text in above.texts} == set(POLICIES)
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
     assert max(box.x1 for box in boxes) <= figure.bbox.x1
-    grey = _figure(data, WIDTHS["full"], emphasis(data, focus=["Oracle"]))
+    grey = regret_figure(data, WIDTHS["full"], emphasis(data, focus=["Oracle"]))
     assert [text.get_text() for text in grey.axes[0].texts] == ["Oracle"]
 
 
@@ -351,8 +350,7 @@ def test_names_with_commas_are_found_whole(tmp_path):
     for label in ("a, b", "a", "b"):
         cells.append(dataclasses.replace(tiny, policy_label=label))
     store.keep(STUDY, cells)
-    for cell in cells:
-        store.add(cell, frame(tiny).with_columns(policy=pl.lit(cell.policy_label)))
+    store.add(tiny, frame(tiny))
     assert names_of(tmp_path, "a, b") == ["a, b"]
     assert names_of(tmp_path, "b,a") == ["b", "a"]
     assert names_of(tmp_path, None) == []
@@ -414,7 +412,7 @@ def test_sweeps_are_lines_over_values_where_all_else_stays_the_same():
 
 
 def test_decimal_points_of_a_column_stand_one_below_the_other():
-    texts = _aligned(["108 ± 6.45", "25.8 ± 10", "0 ± 0", "–", "1.25 ± 100"])
+    texts = aligned(["108 ± 6.45", "25.8 ± 10", "0 ± 0", "–", "1.25 ± 100"])
     points = [text.replace("\u2008", ".").split("±")[0].index(".") for text in texts if "±" in text]
     assert len(set(points)) == 1
     assert len({len(text) for text in texts if "±" in text}) == 1
@@ -653,11 +651,12 @@ def large(store, worlds=34, policies=NAMES[:19], seeds=2, points=200):
             tiny,
             environment_label=f"world {world}",
             policy_label=policy,
+            policy=tiny.policy.replace('"type"', f'"place": {place}, "type"'),
             environment=tiny.environment.replace('"horizon": 50', f'"horizon": {world + 2}'),
             seeds=tuple(range(seeds)),
         )
         for world in range(worlds)
-        for policy in policies
+        for place, policy in enumerate(policies)
     ]
     store.keep(STUDY, cells)
     for k, cell in enumerate(cells):

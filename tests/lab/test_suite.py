@@ -14,7 +14,7 @@ from scipy import stats
 import tiny
 from driftbandit import GLBOMD, Stream, Uniform, datasets, simulate
 from driftbandit.lab import Engine
-from driftbandit.lab.report import scorecards, scores
+from driftbandit.lab.report import scorecards
 from driftbandit.lab.run import suite as suites
 from driftbandit.policies.catalogue import CATALOGUE
 
@@ -233,7 +233,7 @@ def test_options_of_every_kind_survive_as_toml():
         "base": {"type": "Gaussian", "variance": 1e-7, "bound": 2.0},
         "list": [0.5, 1, True, "x"],
     }
-    assert suites.tomllib.loads(suites._table(entry))["policies"] == [entry]
+    assert suites.tomllib.loads(suites.table_of(entry))["policies"] == [entry]
 
 
 def test_an_unknown_suite_or_policy_is_one_line(tmp_path):
@@ -255,16 +255,16 @@ def test_the_score_is_the_geometric_mean_of_ratios():
 
 
 def test_one_seed_or_equal_seeds_have_no_spread():
-    flat = scores.score({"w": [3.0, 3.0]}, {"w": 6.0})
+    flat = scorecards.score({"w": [3.0, 3.0]}, {"w": 6.0})
     np.testing.assert_allclose(flat, (0.5, 0.5, 0.5))
-    assert np.isnan(scores.difference([1.0], [2.0])[1:]).all()
-    np.testing.assert_array_equal(scores.score({"w": [0.0, 0.0]}, {"w": 6.0}), 0.0)
+    assert np.isnan(scorecards.difference([1.0], [2.0])[1:]).all()
+    np.testing.assert_array_equal(scorecards.score({"w": [0.0, 0.0]}, {"w": 6.0}), 0.0)
 
 
 def test_the_interval_is_that_of_the_bootstrap_of_whole_seeds():
     rng = np.random.default_rng(5)
     x = {w: rng.gamma(4.0, size=40) for w in "abc"}
-    found = scores.score(x, dict.fromkeys("abc", 2.0))
+    found = scorecards.score(x, dict.fromkeys("abc", 2.0))
     data, rng = np.array(list(x.values())), np.random.default_rng(1)
     drawn = [data[:, rng.integers(40, size=40)].mean(axis=1) / 2 for _ in range(4000)]
     low, high = np.quantile(np.exp(np.log(drawn).mean(axis=1)), [0.025, 0.975])
@@ -273,16 +273,16 @@ def test_the_interval_is_that_of_the_bootstrap_of_whole_seeds():
 
 
 def test_ratios_turn_over_and_pair_seeds():
-    there, back = scores.ratio(A, B), scores.ratio(B, A)
+    there, back = scorecards.ratio(A, B), scorecards.ratio(B, A)
     np.testing.assert_allclose([there.low, there.value], [1 / back.high, 1 / back.value])
     twice = {world: [2.0 * v for v in r] for world, r in A.items()}
-    np.testing.assert_allclose(scores.ratio(twice, A), 2.0)  # no spread: the same luck
+    np.testing.assert_allclose(scorecards.ratio(twice, A), 2.0)  # no spread: the same luck
 
 
 def test_differences_are_students():
     a, b = np.array(A["rest"]), np.array(B["rest"])
     expected = stats.ttest_rel(a, b).confidence_interval(0.95)
-    found = scores.difference(a, b)
+    found = scorecards.difference(a, b)
     np.testing.assert_allclose(found, (np.mean(a - b), *expected))
 
 
@@ -290,7 +290,7 @@ def test_cards_are_compared_by_name_or_all_with_all():
     (same,) = scorecards.compare(card(A=A), card(A=B, C=B))
     assert (same.first, same.second) == ("A", "A")
     assert same.worlds["rest"][:2] == (2.0, 3.0)
-    assert same.overall == scores.ratio(A, B)
+    assert same.overall == scorecards.ratio(A, B)
     pairs = scorecards.compare(card(A=A), card(B=B, C=A))
     assert [(c.first, c.second) for c in pairs] == [("A", "B"), ("A", "C")]
     half = {"rest": B["rest"]}

@@ -21,11 +21,11 @@ from driftbandit import (
     Number,
     Reward,
 )
+from driftbandit.loop.errors import BusyError
 from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import backfill, replay
-from driftbandit.loop.training.backfill import BusyError
-from driftbandit.loop.writing.pending import Ticket
+from driftbandit.loop.writing.pending import Pending
 from topics import ARMS, CLICKS, TOPIC
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
@@ -56,7 +56,7 @@ def play(loop, start, n, **options):
 
 
 def one(loop, name="new"):
-    return loop._desk.panel.candidates[name]
+    return loop.runtime.candidates.candidates[name]
 
 
 def learnt(loop, name="new"):
@@ -66,7 +66,7 @@ def learnt(loop, name="new"):
 
 
 def both(loop):
-    return loop.digest, loop._desk.panel.digest
+    return loop.digest, loop.runtime.candidates.digest
 
 
 def check(loop):
@@ -74,22 +74,22 @@ def check(loop):
     with may be in the ledger or is learnt once more."""
     audits = list(loop.audits())
     assert all(audit.logged == audit.computed for audit in audits)
-    again = replay.replay(loop._ledger, loop._desk.now, replay.origin(loop._ledger))
-    assert (again.learner.digest, again.panel.digest) == both(loop)
+    again = replay.replay(loop.ledger, loop.runtime.reread(), replay.origin(loop.ledger))
+    assert (again.learner.digest, again.candidates.digest) == both(loop)
     return audits
 
 
 def forget_beginnings(loop):
     own = "SELECT seq FROM event WHERE kind = 'shadow'"
-    loop._ledger._base.do(f"DELETE FROM checkpoint WHERE seq IN ({own})")
+    loop.ledger._base.do(f"DELETE FROM checkpoint WHERE seq IN ({own})")
 
 
 def by_hand(loop, without=None, end=None):
     """A DOMD over OTHER, trained one after the other what the log says was trained."""
     bandit, events = Bandit(DOMD(problem=OTHER.problem(CLICKS))), {}
-    for event in loop._ledger.read():
+    for event in loop.ledger.read():
         events[event.seq] = event
-    for change in replay.unfold(loop._ledger, loop._desk.now, None)[1]:
+    for change in replay.unfold(loop.ledger, loop.runtime.reread(), None)[1]:
         if isinstance(change, Example) and change.key != without and change.event < (end or 10**9):
             data = events[change.decision].read()
             vip = {"vip": data["context"].get("vip")}
@@ -133,7 +133,7 @@ def test_it_is_what_it_would_be_from_the_beginning(tmp_path, kind):
     assert learnt(loop) == after
     found = both(loop)
     check(loop)
-    loop._ledger.close()  # as kill -9 does
+    loop.ledger.close()  # as kill -9 does
     with Loop(tmp_path / "late.db", training="inline") as loop:
         assert both(loop) == found
         forget_beginnings(loop)
@@ -150,7 +150,7 @@ def life(path):
         loop.promote("new", expected_live="live", force=True)
         play(loop, 50, 20)
         loop.shadow("again", features=FEATURES)
-        assert np.array_equal(by_hand(loop).theta, loop._desk.learner.bandit.theta)
+        assert np.array_equal(by_hand(loop).theta, loop.runtime.learner.bandit.theta)
         loop.trial("again", share=0.4)
         play(loop, 70, 20)
     with Loop(path, training="inline") as loop:
@@ -165,7 +165,7 @@ def test_promotions_restarts_and_postgres(tmp_path, postgres):
     assert life(postgres.url()) == found
     with Loop(tmp_path / "a.db", training="inline") as loop:
         forget_beginnings(loop)
-        loop._ledger._base.do("DELETE FROM checkpoint")
+        loop.ledger._base.do("DELETE FROM checkpoint")
     with Loop(tmp_path / "a.db", training="inline") as loop:
         assert both(loop) == found[0]
 
@@ -175,27 +175,27 @@ def test_keep_may_drop_what_a_candidate_has_learnt_from(tmp_path, monkeypatch):
     monkeypatch.setattr("driftbandit.loop.writing.writer.EVERY", 10)
     with opened(tmp_path / "a.db", retention=300) as loop:
         play(loop, 0, 60)
-        first = loop._ledger.base
+        first = loop.ledger.base
         assert first > 0
-        start = loop._ledger.start
+        start = loop.ledger.start
         loop.shadow("new", features=OTHER)
         born = one(loop).seq
-        kept = sum(e.kind == "decide" for e in loop._ledger.read(start))
+        kept = sum(e.kind == "decide" for e in loop.ledger.read(start))
         assert 20 < learnt(loop)[0]["examples"] < kept < 60
         loop.trial("new", share=0.5)
         bases = {first}
         for k in range(60, 160):
             play(loop, k, 1)
-            if loop._ledger.base not in bases:
-                bases.add(loop._ledger.base)
+            if loop.ledger.base not in bases:
+                bases.add(loop.ledger.base)
                 check(loop)
         assert [base for base in bases if first < base < born]
         assert max(bases) > born
-        with loop._ledger.undivided():  # nothing goes that somebody reads
+        with loop.ledger.undivided():  # nothing goes that somebody reads
             play(loop, 160, 40)
-        assert loop._ledger.base == max(bases)
+        assert loop.ledger.base == max(bases)
         play(loop, 200, 20)
-        assert loop._ledger.base > max(bases)
+        assert loop.ledger.base > max(bases)
         digest = both(loop)
     with Loop(tmp_path / "a.db", training="inline") as loop:
         assert both(loop) == digest
@@ -206,17 +206,17 @@ def test_what_a_candidate_began_with_is_kept_until_the_base_knows_it(tmp_path, m
     monkeypatch.setattr("driftbandit.loop.writing.writer.EVERY", 10)
     with opened(tmp_path / "a.db", retention=300) as loop:
         play(loop, 0, 50)
-        mark = loop._desk.clerk.mark()
-        text, state = replay.checkpoint(loop._desk.learner, loop._desk.panel, mark)
+        mark = loop.runtime.writer.mark()
+        text, state = replay.checkpoint(loop.runtime.learner, loop.runtime.candidates, mark)
         loop.shadow("new", features=OTHER)
         loop.trial("new", share=0.5)
-        late = loop._desk.submit(Ticket("checkpoint", data=text, state=state)).event.seq
-        seen = {loop._ledger.base}
+        late = loop.runtime.submit(Pending("checkpoint", data=text, state=state)).event.seq
+        seen = {loop.ledger.base}
         for k in range(50, 110):
             play(loop, k, 1)
-            loop._desk.clerk._trim()
-            if loop._ledger.base not in seen:
-                seen.add(loop._ledger.base)
+            loop.runtime.writer._trim()
+            if loop.ledger.base not in seen:
+                seen.add(loop.ledger.base)
                 check(loop)
         assert late not in seen
         assert max(seen) > late
@@ -232,7 +232,7 @@ def test_who_is_erased_is_not_in_the_past_that_is_learnt(tmp_path):
         loop.erase(key="p1", relearn=True)
         assert np.array_equal(one(loop).learner.bandit.theta, without.theta)
         assert not np.array_equal(without.theta, with_all.theta)
-        assert loop._ledger._base.ask("SELECT count(*) FROM checkpoint", ())[0][0] == 1
+        assert loop.ledger._base.ask("SELECT count(*) FROM checkpoint", ())[0][0] == 1
         loop.shadow("later", features=OTHER)  # all others are in the log
         assert np.array_equal(one(loop, "later").learner.bandit.theta, without.theta)
         play(loop, 60, 20)
@@ -277,9 +277,9 @@ def test_decisions_and_training_go_on_meanwhile(tmp_path, monkeypatch):
         thread = threading.Thread(target=declare)
         thread.start()
         assert slow.here.wait(20)
-        before = loop._desk.learner.examples
+        before = loop.runtime.learner.examples
         on(loop, 40, 20)
-        assert loop._desk.learner.examples == before + 20
+        assert loop.runtime.learner.examples == before + 20
         with pytest.raises(BusyError, match="ask again"):
             loop.shadow("other", policy=AutoDOMD)
         loop.shadow("cold", policy=AutoDOMD, history=False)
@@ -318,16 +318,16 @@ def test_killed_in_the_middle(tmp_path, monkeypatch, caplog):
     assert "from event 1 on" in told[0]
     assert f"has learnt {examples} examples in " in told[1]
     found = both(loop)
-    loop._ledger.close()
+    loop.ledger.close()
     with Loop(tmp_path / "a.db", training="inline") as loop:
         assert both(loop) == found
-        assert loop._ledger.state(one(loop).seq)
+        assert loop.ledger.state(one(loop).seq)
         caplog.clear()
     loop = Loop(tmp_path / "a.db", training="inline")
     assert not [r for r in caplog.records if "has learnt" in r.getMessage()]
     assert both(loop) == found
-    loop._ledger._base.do("UPDATE checkpoint SET state = x'7b7d'")
-    loop._ledger.close()
+    loop.ledger._base.do("UPDATE checkpoint SET state = x'7b7d'")
+    loop.ledger.close()
     with Loop(tmp_path / "a.db", training="inline") as loop:
         assert both(loop) == found  # damaged, and trained again
 
@@ -342,8 +342,8 @@ def test_older_logs_say_nothing_and_mean_no_history(tmp_path):
         play(loop, 20, 20)
         found.append(both(loop))
         old = "UPDATE event SET data = json_remove(data, '$.history') WHERE kind = 'shadow'"
-        loop._ledger._base.do(old)
-        loop._ledger.close()
+        loop.ledger._base.do(old)
+        loop.ledger.close()
         with Loop(path, training="inline") as loop:
             assert both(loop) == found[0]
             assert not loop.candidates["new"].history
@@ -369,11 +369,11 @@ def test_others_who_decide_hear_of_it_and_may_take_over(postgres):
     with Loop(url, **options) as one_, Loop(url) as two:
         on(one_, two, start=0)
         one_.shadow("new", features=OTHER)
-        until(lambda: "new" in two._desk.panel.candidates)
+        until(lambda: "new" in two.runtime.candidates.candidates)
         on(one_, two, start=20)
         assert one_.wait_until_trained(10)
         until(lambda: both(one_) == both(two))
-        assert two._desk.panel.candidates["new"].learner.examples == 40
+        assert two.runtime.candidates.candidates["new"].learner.examples == 40
         one_.close()
         until(lambda: two.health().trains)
         two.shadow("newer", policy=AutoDOMD)

@@ -26,8 +26,8 @@ from driftbandit import (
 )
 from driftbandit.estimators.increments import Arms
 from driftbandit.loop.candidates.comparison import lead
-from driftbandit.loop.candidates.totals import Row, Tally
-from driftbandit.loop.state.reward_windows import Book, Example
+from driftbandit.loop.candidates.totals import Row, Totals
+from driftbandit.loop.state.reward_windows import Example, RewardWindows
 from driftbandit.loop.storage.events import Event
 from driftbandit.loop.training import replay
 from topics import ARMS, CLICKS, TOPIC
@@ -60,25 +60,25 @@ def play(loop, start, n, vip=True, likes=0.9, **options):
 
 
 def both(loop):
-    return loop.digest, loop._desk.panel.digest
+    return loop.digest, loop.runtime.candidates.digest
 
 
 def check(loop):
     """Live and replayed are the same bits, and all probabilities can be computed again."""
-    again = replay.replay(loop._ledger, loop._desk.now, replay.origin(loop._ledger))
-    assert (again.learner.digest, again.panel.digest) == both(loop)
+    again = replay.replay(loop.ledger, loop.runtime.reread(), replay.origin(loop.ledger))
+    assert (again.learner.digest, again.candidates.digest) == both(loop)
     audits = list(loop.audits())
     assert all(audit.logged == audit.computed for audit in audits)
     return audits
 
 
 def decisions(loop):
-    return [e for e in loop._ledger.read() if e.kind == "decide"]
+    return [e for e in loop.ledger.read() if e.kind == "decide"]
 
 
 def killed(loop):
     """What kill -9 leaves: no last checkpoint."""
-    loop._ledger.close()
+    loop.ledger.close()
 
 
 def life(path, **options):
@@ -148,7 +148,7 @@ def test_a_checkpoint_in_the_middle_holds_candidates(tmp_path, monkeypatch):
     (other, _), _, again = life(tmp_path / "b.db")
     assert (digest, compared) == (other, again)
     with Loop(tmp_path / "a.db", training="inline") as loop:
-        assert len(loop._ledger.checkpoints()) > 5
+        assert len(loop.ledger.checkpoints()) > 5
         for event in decisions(loop)[::9]:
             audit = loop.audit(event.id)
             assert audit.logged == audit.computed
@@ -176,8 +176,8 @@ def by_hand(loop, upto, history=False):
     """Live and candidate, trained one after the other what the log says was trained, up to a count
     of changes that a decision names."""
     live, wide = (Bandit(DOMD(problem=each.problem(CLICKS))) for each in (FEATURES, WIDER))
-    events, born = {e.seq: e for e in loop._ledger.read()}, False
-    changes = list(replay.unfold(loop._ledger, loop._desk.now, None)[1])[:upto]
+    events, born = {e.seq: e for e in loop.ledger.read()}, False
+    changes = list(replay.unfold(loop.ledger, loop.runtime.reread(), None)[1])[:upto]
     for change in changes:
         if not isinstance(change, Example):
             born = True
@@ -236,7 +236,7 @@ def test_a_twin_of_the_live_policy_is_neither_better_nor_worse(tmp_path):
         play(loop, 50, 30, vip=False)
         found = loop.compare().lead("twin", "live")
         assert (found.value, found.better, found.more) == (0.0, 0, float("inf"))
-        assert loop._desk.panel.candidates["twin"].learner.digest == loop.digest
+        assert loop.runtime.candidates.candidates["twin"].learner.digest == loop.digest
 
 
 def test_a_promoted_candidate_decides_by_its_own_rule(tmp_path):
@@ -267,7 +267,7 @@ def test_promotion_needs_a_proof_and_says_what_is_missing(tmp_path):
         play(loop, 60, 400)
         assert loop.compare().lead("wide", "live").low > 0.0
         loop.promote("wide", expected_live="live")
-        event = next(e for e in loop._ledger.read() if e.kind == "promote").read()
+        event = next(e for e in loop.ledger.read() if e.kind == "promote").read()
         assert (event["name"], event["over"], event["forced"]) == ("wide", "live", False)
         assert loop.settings.trials == {}
         assert loop.compare().leads == ()  # all begins anew
@@ -310,7 +310,7 @@ def test_the_guard_lets_the_default_take_over_until_somebody_promotes(tmp_path):
     assert loop.compare().acting == "live"
     assert on(loop, 90, 230).role == "apprentice"
     assert loop.counts["demote"] == 1
-    event = next(e for e in loop._ledger.read() if e.kind == "demote").read()
+    event = next(e for e in loop.ledger.read() if e.kind == "demote").read()
     assert event["high"] < 0.0
     with pytest.raises(ValueError, match="'default' acts now"):
         loop.promote("live", expected_live="live")
@@ -382,8 +382,8 @@ def test_slates_train_candidates_and_are_not_compared(tmp_path):
         play(loop, 0, 20, k=2, default=["z", "x"])
         assert loop.compare().leads == ()
         assert loop.compare().skipped["slate"] > 20
-        wide = loop._desk.panel.candidates["wide"].learner
-        assert wide.bandit.rounds == loop._desk.learner.bandit.rounds
+        wide = loop.runtime.candidates.candidates["wide"].learner
+        assert wide.bandit.rounds == loop.runtime.learner.bandit.rounds
         check(loop)
 
 
@@ -476,7 +476,7 @@ def test_mistakes_are_refused_with_a_remedy(tmp_path):
 
 
 def test_a_example_takes_along_the_metrics_that_came_before_it():
-    book = Book(wait=10.0, missing=0.0)
+    book = RewardWindows(wait=10.0, missing=0.0)
     said = [("decide", 0.0, "{}")]
     said += [("metric", 1.0, json.dumps({"name": n, "value": v})) for n, v in (("a", 1), ("b", 2))]
     said += [("metric", 2.0, json.dumps({"name": "a", "value": 3})), ("advance", 10.0, "{}")]
@@ -511,7 +511,7 @@ def test_the_gate_is_that_of_the_benchmark_and_does_not_depend_on_how_rows_are_c
         bounds, found = gate.lead(parts), []
         all_rows = [row for part in parts for row in rows(*part)]
         for cut in (1, 7, 100):
-            tally, opened_at = Tally(), []
+            tally, opened_at = Totals(), []
             for first, last in ((0, 250), (250, n)):
                 for j in range(first, last, cut):
                     tally.add(all_rows[j : min(j + cut, last)])
@@ -532,7 +532,7 @@ def test_a_loop_has_the_bounds_of_the_benchmark_on_the_rows_of_its_log(gate, tmp
         loop.close_windows(10_000.0)
         own = loop.compare().lead("wide", "live")
         parts = {"h": [], "new": [], "live": [], "q": [], "chosen": [], "R": []}
-        examples = replay.unfold(loop._ledger, loop._desk.now, None)[1]
+        examples = replay.unfold(loop.ledger, loop.runtime.reread(), None)[1]
         events = {e.seq: e for e in decisions(loop)}
         for count, example in enumerate(examples):
             if isinstance(example, Example):

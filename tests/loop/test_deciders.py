@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from driftbandit import DOMD, Category, Features, Flag, Loop, Number, Reward
+from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.state.reward_windows import Example
-from driftbandit.loop.storage.events import LedgerError
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import replay
 from driftbandit.loop.writing import writer
@@ -36,7 +36,7 @@ def until(true, seconds=10.0):
 
 def in_step(*loops):
     """All have read the same log and know what the learner knows."""
-    until(lambda: len({loop._desk.clerk.book.seq for loop in loops}) == 1)
+    until(lambda: len({loop.runtime.windows.seq for loop in loops}) == 1)
     until(lambda: all(loop.lag.examples == 0 for loop in loops))
     until(lambda: len({loop.digest for loop in loops}) == 1)
 
@@ -48,8 +48,8 @@ def trainers(*loops):
 def lose(url, loop):
     """Its connections end, as when its machine does."""
     pids = (
-        loop._ledger._base._writer.info.backend_pid,
-        loop._ledger._base._reader.info.backend_pid,
+        loop.ledger._base._writer.info.backend_pid,
+        loop.ledger._base._reader.info.backend_pid,
     )
     with psycopg.connect(url, autocommit=True) as base:
         for pid in pids:
@@ -59,7 +59,7 @@ def lose(url, loop):
 def check(url, wait, missing):
     """The learner follows from the log, however it was read; the log has no gap."""
     with Loop(url, training="inline") as loop:
-        ledger, past = loop._ledger, loop._desk.now
+        ledger, past = loop.ledger, loop.runtime.reread()
         events = list(ledger.read())
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
         _, changes = replay.unfold(ledger, past, None)
@@ -114,7 +114,7 @@ def test_many_threads_of_two_deciders_make_one_log(url, monkeypatch):
         for thread in threads:
             thread.join()
         assert all(len(each) == 1 for each in answers.values())
-        until(lambda: not one._desk.clerk.book.open)
+        until(lambda: not one.runtime.windows.open)
         in_step(*loops)
         assert len(trainers(*loops)) == 1
         assert one.counts == two.counts == three.counts
@@ -147,7 +147,7 @@ def test_another_trains_when_one_is_lost(url, reward):
         two.close()
         until(lambda: again.health().trains)
         again.reward(again.decide({"age": 30}, ARMS, id="last").id, 1)
-        until(lambda: not again._desk.clerk.book.open)
+        until(lambda: not again.runtime.windows.open)
         assert again.wait_until_trained(10)
     events = check(url, reward.wait, 0)
     assert sum(event.kind == "decide" for event in events) == 61
@@ -157,7 +157,7 @@ def test_examples_that_nobody_stored_are_trained_by_the_next(url, monkeypatch):
     """The one who trains dies before it leaves a snapshot of anything."""
     monkeypatch.setattr("driftbandit.loop.training.snapshots.PAUSE", 3600.0)
     one, two = Loop(url, reward=AT_ONCE, **NEW), Loop(url)
-    one._desk.trainer._again = 1e18
+    one.runtime.trainer._again = 1e18
     for n in range(20):
         one.reward(one.decide({"age": 20 + n}, ARMS).id, n % 2)
     assert one.wait_until_trained(10)
@@ -286,10 +286,10 @@ def test_candidates_travel(url):
             two.shadow("wide", features=wider)
         one.shadow("wide", features=wider)
         one.trial("wide", share=0.5)
-        until(lambda: two.settings == one.settings and two._desk.panel.candidates)
+        until(lambda: two.settings == one.settings and two.runtime.candidates.candidates)
         play(one, two)
         in_step(one, two)
-        until(lambda: one._desk.panel.digest == two._desk.panel.digest)
+        until(lambda: one.runtime.candidates.digest == two.runtime.candidates.digest)
         one.promote("wide", expected_live="live", force=True)
         until(lambda: two.settings == one.settings and two.features == wider)
         play(one, two)

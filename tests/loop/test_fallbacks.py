@@ -6,7 +6,7 @@ import pytest
 
 from driftbandit import DOMD, Category, Client, Features, Loop, Number, Reward
 from driftbandit.client import outbox
-from driftbandit.client.client import AwayError
+from driftbandit.client.client import UnreachableError
 from serving import ARMS, NEWS, ask, free_port, in_thread
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
@@ -128,7 +128,7 @@ def test_a_client_sends_what_it_decided_once_the_service_is_back(tmp_path):
     client = Client(f"http://127.0.0.1:{port}", "news", timeout=0.3)
     away = [client.decide({"age": 30 + k}, ARMS, default="b", key=f"k{k}") for k in range(3)]
     slate = client.decide({"age": 50}, ARMS, default=["b", "a"], k=2)
-    with pytest.raises(AwayError):
+    with pytest.raises(UnreachableError):
         client.reward(away[0].id, 1)
     with in_thread(path, port=port):
         assert ask(port, "PUT", "/v1/loops/news", NEWS)[0] == 201
@@ -158,7 +158,7 @@ def test_what_is_refused_is_not_sent_for_ever(tmp_path, caplog):
     with in_thread(tmp_path / "shop.db", port=port):
         assert client.send() == 1
         client.close()
-    assert "2 decisions made here are refused: no loop 'news'" in caplog.text
+    assert "2 fallback decisions are refused: no loop 'news'" in caplog.text
     assert "decision wrong is refused" in caplog.text
     assert "did you mean 'age'" in caplog.text
 
@@ -169,12 +169,12 @@ def test_a_client_keeps_a_bounded_number_and_says_what_is_lost(monkeypatch, capl
         for k in range(3):
             client.decide({"age": 30}, ARMS, default="b", id=f"d{k}")
     assert "decision d0 is dropped" in caplog.text
-    assert "2 decisions made here were not sent" in caplog.text
+    assert "2 fallback decisions were not sent" in caplog.text
 
 
 def test_batches_are_small_and_in_order(monkeypatch):
     monkeypatch.setattr(outbox, "BYTES", 50)
-    waiting = outbox.Kept()
+    waiting = outbox.Outbox()
     for k in range(5):
         waiting.add({"id": f"d{k}", "at": time.time()})
     first = waiting.take()

@@ -9,8 +9,7 @@ import pytest
 
 from driftbandit import DOMD, AutoDOMD, Category, Features, Loop, Number, Reward
 from driftbandit.loop.reporting import watch
-from driftbandit.loop.reporting.estimates import estimate
-from driftbandit.loop.reporting.policy_values import default, value
+from driftbandit.loop.reporting.policy_values import default, estimate, value
 
 CLICKS = Reward(0, 1, wait=100, missing=0)
 FEATURES = Features(
@@ -202,7 +201,7 @@ def test_what_changed_is_named(policy, caplog):
         assert found.changed[0].after < found.changed[0].before
         assert "name=b" not in [each.term for each in found.changed]
         assert "changed: name=c" in repr(found)
-        theta = loop._desk.learner.bandit.theta
+        theta = loop.runtime.learner.bandit.theta
         weight = loop.features.encode({"age": 50.0}, [ARMS["c"]])[0]
         place = loop.features.terms.index("name=c")
         assert found.changed[0].after == pytest.approx(weight[place] * theta[place])
@@ -232,7 +231,7 @@ def test_memory_in_rounds_and_in_time():
         assert loop.health().memory == pytest.approx(by_hand)
     with opened(policy=DOMD, half_life="100s") as loop:
         play(loop, 300)
-        now = loop._desk.clerk.clock
+        now = loop.runtime.writer.clock
         by_hand = sum(0.5 ** ((now - t) / 100.0) for t in range(300))
         assert loop.health().memory == pytest.approx(by_hand)
 

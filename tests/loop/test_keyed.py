@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from driftbandit import DOMD, AutoDOMD, Bandit, Category, Features, Flag, Loop, Number, Reward
+from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.learning.keyed import TRUST, born
 from driftbandit.loop.state.reward_windows import Example
-from driftbandit.loop.storage.events import LedgerError
 from driftbandit.loop.training import replay
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
@@ -56,7 +56,7 @@ def by_hand(loop):
     policy = DOMD(problem=FEATURES.problem(CLICKS))
     population, own = Bandit(policy), {}
     lines = {line["seq"]: line for line in loop.log().iter_rows(named=True)}
-    for example in replay.unfold(loop._ledger, loop._desk.now, None)[1]:
+    for example in replay.unfold(loop.ledger, loop.runtime.reread(), None)[1]:
         assert isinstance(example, Example)
         line = lines[example.decision]
         if line["key"] not in own:
@@ -72,7 +72,7 @@ def by_hand(loop):
 
 
 def check(loop):
-    again = replay.replay(loop._ledger, loop._desk.now, replay.origin(loop._ledger))
+    again = replay.replay(loop.ledger, loop.runtime.reread(), replay.origin(loop.ledger))
     assert again.learner.digest == loop.digest
     assert all(audit.logged == audit.computed for audit in loop.audits())
 
@@ -82,7 +82,7 @@ def test_each_key_has_its_learner(tmp_path):
         assert isinstance(loop.declaration.policy, DOMD)
         play(loop)
         population, own = by_hand(loop)
-        learner = loop._desk.learner
+        learner = loop.runtime.learner
         assert np.array_equal(population.theta, learner.bandit.theta)
         assert set(own) == set(learner._own) == {f"u{k}" for k in range(5)}
         for key, bandit in own.items():
@@ -100,7 +100,7 @@ def test_each_key_has_its_learner(tmp_path):
 def test_who_is_new_decides_like_the_population(tmp_path):
     with opened(tmp_path, exploration=0.0) as loop:
         play(loop, users=2)
-        learner = loop._desk.learner
+        learner = loop.runtime.learner
         known, new = (learner.view(1e4, key).bandit for key in ("u0", "nobody"))
         assert np.array_equal(new.theta, learner.bandit.theta)
         assert not np.array_equal(known.theta, new.theta)
@@ -130,7 +130,7 @@ def test_in_time_and_while_growing(tmp_path, half_life):
         play(loop, 30, seed=1, start=2000.0)
         check(loop)
         digest = loop.digest
-        learner = loop._desk.learner
+        learner = loop.runtime.learner
         assert {own.row.size for own in learner._own.values()} == {learner.row.size}
     with Loop(tmp_path / "a.db", training="inline") as loop:
         assert loop.digest == digest
@@ -142,7 +142,7 @@ def test_who_is_erased_has_no_learner(tmp_path, relearn):
     with opened(tmp_path) as loop:
         play(loop)
         loop.erase(key="u3", relearn=relearn)
-        assert "u3" not in loop._desk.learner._own
+        assert "u3" not in loop.runtime.learner._own
         play(loop, 30, seed=1, start=5000.0)
         check(loop)
         digest = loop.digest
@@ -164,10 +164,10 @@ def test_in_the_background_and_as_slates(tmp_path):
 def test_a_checkpoint_that_is_not_whole_is_left_out(tmp_path):
     with opened(tmp_path) as loop:
         play(loop, 40)
-        about, state = loop._desk.learner.state()
-        version = loop._desk.learner.version
+        about, state = loop.runtime.learner.state()
+        version = loop.runtime.learner.version
         with pytest.raises(LedgerError, match="not whole"):
-            loop._desk.learner.load(about, state[:-8], version)
+            loop.runtime.learner.load(about, state[:-8], version)
 
 
 def test_what_is_wrong_is_refused(tmp_path):

@@ -8,8 +8,9 @@ import textwrap
 
 import pytest
 
-from driftbandit.loop.state.reward_windows import Book, Example
-from driftbandit.loop.storage.events import Event, LedgerError, plain, write
+from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.state.reward_windows import Example, RewardWindows
+from driftbandit.loop.storage.events import Event, encode, plain
 from driftbandit.loop.storage.ledger import Ledger
 from naive_book import examples
 
@@ -41,7 +42,7 @@ def in_file(tmp_path):
 
 
 def test_events_come_back_in_order(ledger):
-    events = [event(k, at=-k / 3, key="ann", data=write({"n": k})) for k in range(1, 5001)]
+    events = [event(k, at=-k / 3, key="ann", data=encode({"n": k})) for k in range(1, 5001)]
     ledger.append(events[:1])
     ledger.append(events[1:])
     assert list(ledger.read()) == events
@@ -51,7 +52,7 @@ def test_events_come_back_in_order(ledger):
     assert ledger.find("17") is None
     assert ledger.events([3, 9]) == {3: events[2], 9: events[8]}
     assert all(e.data == "{}" for e in ledger.read(light=True))
-    ledger.append([event(5001, data=write({"k": 3}))])  # a slate, whose size matters
+    ledger.append([event(5001, data=encode({"k": 3}))])  # a slate, whose size matters
     assert [e.data for e in ledger.read(5000, light=True)] == ["{}", '{"k":3}']
 
 
@@ -99,7 +100,7 @@ def test_checkpoints_and_what_they_replace(ledger, address):
 
 
 def test_erased_text_leaves_the_file(in_file):
-    secret = write({"context": {"street": "Sesamstraat 123"}})
+    secret = encode({"context": {"street": "Sesamstraat 123"}})
     in_file.append([event(1, key="ann", data=secret), event(2, key="bob")])
     in_file.append([event(3, "reward", id="d1", data=secret)])
     assert in_file.about("ann") == [1, 3]
@@ -179,7 +180,7 @@ def read_all(path):
 
 def test_a_damaged_page_is_an_error(tmp_path):
     made = Ledger(tmp_path / "a.db", "shop")
-    made.append([event(k, data=write({"x": "y" * 500})) for k in range(1, 200)])
+    made.append([event(k, data=encode({"x": "y" * 500})) for k in range(1, 200)])
     made.close()
     with (tmp_path / "a.db").open("r+b") as file:
         file.seek(4096 * 8)
@@ -199,7 +200,8 @@ def test_a_folder_that_is_read_only(tmp_path):
 def test_a_full_disk_loses_nothing_that_was_stored(tmp_path):
     code = """
         import resource, sys
-        from driftbandit.loop.storage.events import Event, LedgerError
+        from driftbandit.loop.errors import LedgerError
+        from driftbandit.loop.storage.events import Event
         from driftbandit.loop.storage.ledger import Ledger
         ledger = Ledger(sys.argv[1], "shop")
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
@@ -236,18 +238,18 @@ def test_plain_values():
                      "f": [1, None], "g": 2.5, "h": "\ud800"}  # fmt: skip
     for bad in (float("inf"), object(), b"bytes", {1: 2}, 1j):
         with pytest.raises(ValueError, match=r"pass None|convert|text"):
-            write({"x": bad, "y": float("nan")})
+            encode({"x": bad, "y": float("nan")})
     with pytest.raises(LedgerError, match="damaged"):
         Event(7, "decide", 0.0, data="[1]").read()
 
 
 def said(book, kind, at=0.0, id=None, **data):
     data = {"of": None, "clipped": False} | data
-    return book.apply(Event(book.seq + 1, kind, at, id, None, write(data)))
+    return book.apply(Event(book.seq + 1, kind, at, id, None, encode(data)))
 
 
 def test_the_last_word_inside_the_window_counts():
-    book = Book(10.0, 0.0)
+    book = RewardWindows(10.0, 0.0)
     said(book, "decide", 0.0, "a")
     assert said(book, "reward", 1.0, "a", value=1.0).word == "counted"
     assert said(book, "reward", 99.0, "a", value=0.5).word == "corrected"  # only seq orders
@@ -258,7 +260,7 @@ def test_the_last_word_inside_the_window_counts():
 
 
 def test_examples_come_in_order_of_time():
-    book = Book(10.0, 0.0)
+    book = RewardWindows(10.0, 0.0)
     for at, id in ((3.0, "a"), (1.0, "b"), (2.0, "c"), (1.0, "d")):
         said(book, "decide", at, id)
     said(book, "cancel", 0.0, "c")
@@ -267,7 +269,7 @@ def test_examples_come_in_order_of_time():
 
 
 def test_without_a_wait_the_first_reward_closes():
-    book = Book(0.0, 0.0)
+    book = RewardWindows(0.0, 0.0)
     for id in "abc":
         said(book, "decide", 5.0, id)
     assert said(book, "advance", 1e9).changes == []
@@ -275,14 +277,14 @@ def test_without_a_wait_the_first_reward_closes():
     assert said(book, "reward", 0.0, "b", value=0.0, of=2).word == "late"
     assert said(book, "reward", 0.0, "nobody", value=0.0).word == "unknown"
     assert [c.decision for c in said(book, "reward", 0.0, "a", value=1.0).changes] == [1]
-    kept = Book(0.0, 0.0, retention=100.0)
+    kept = RewardWindows(0.0, 0.0, retention=100.0)
     said(kept, "decide", 5.0, "a")
     assert said(kept, "advance", 105.0).changes == []
     assert said(kept, "reward", 0.0, "a", value=1.0, of=1).word == "late"
 
 
 def test_a_reward_may_come_before_its_decision():
-    book = Book(10.0, None)
+    book = RewardWindows(10.0, None)
     assert said(book, "reward", 0.0, "a", value=1.0).word == "held"
     assert said(book, "cancel", 5.0, "b").word == "held"
     said(book, "advance", 9.0)
@@ -298,7 +300,7 @@ def test_a_reward_may_come_before_its_decision():
 
 
 def test_what_is_open_follows_from_where_the_book_says():
-    book, events = Book(10.0, 0.0), []
+    book, events = RewardWindows(10.0, 0.0), []
     for k in range(50):
         known, early = ({"value": k, "of": of, "clipped": False} for of in (1, None))
         for each in (
@@ -323,7 +325,7 @@ def test_what_is_open_follows_from_where_the_book_says():
         ):
             events.append(each)
             book.apply(each)
-        part = Book(10.0, 0.0)
+        part = RewardWindows(10.0, 0.0)
         for each in events[book.since - 1 :]:
             part.apply(each)
-        assert (part.open, part.held) == (book.open, book.held)
+        assert (part.open, part.early) == (book.open, book.early)

@@ -5,7 +5,7 @@ import math
 import os
 import pickle
 import threading
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import numpy as np
 import polars as pl
@@ -25,9 +25,9 @@ from driftbandit import (
     Reward,
     Vector,
 )
+from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.exploration import Floor, InverseGap, Thompson
 from driftbandit.loop.state.reward_windows import Example
-from driftbandit.loop.storage.events import LedgerError
 from driftbandit.loop.training import replay
 from driftbandit.loop.writing import pending, writer
 from driftbandit.policies.growth import grown_policy
@@ -70,17 +70,17 @@ def play(loop, n=60, seed=0, start=0.0, **options):
 
 def replayed(loop):
     """The learner from the very beginning of the log, or from where the log begins."""
-    return replay.replay(loop._ledger, loop._desk.now, replay.origin(loop._ledger))
+    return replay.replay(loop.ledger, loop.runtime.reread(), replay.origin(loop.ledger))
 
 
 def check(loop):
     """Live and replayed are the same bits, and all probabilities can be computed again."""
     twin = replayed(loop)
     assert twin.learner.digest == loop.digest
-    assert twin.book.counts == loop.counts
-    assert (twin.book.open, twin.book.held) == (
-        loop._desk.clerk.book.open,
-        loop._desk.clerk.book.held,
+    assert twin.windows.counts == loop.counts
+    assert (twin.windows.open, twin.windows.early) == (
+        loop.runtime.windows.open,
+        loop.runtime.windows.early,
     )
     audits = list(loop.audits())
     assert all(audit.logged == audit.computed for audit in audits)
@@ -89,7 +89,7 @@ def check(loop):
 
 def trained(loop):
     """Rows and rewards that the log's frame says were trained, in the order of events."""
-    _, changes = replay.unfold(loop._ledger, loop._desk.now, None)
+    _, changes = replay.unfold(loop.ledger, loop.runtime.reread(), None)
     order = [change.decision for change in changes if isinstance(change, Example)]
     rows = {row["seq"]: row for row in loop.log().iter_rows(named=True)}
     for seq in (seq for seq in order if rows[seq]["status"] == "trained"):
@@ -110,7 +110,7 @@ def test_learner_is_a_function_of_the_log(tmp_path):
         made = play(loop)
         assert len(check(loop)) == 60
         assert loop.lag == (0, 0.0)
-        assert np.array_equal(by_hand(loop).theta, loop._desk.learner.bandit.theta)
+        assert np.array_equal(by_hand(loop).theta, loop.runtime.learner.bandit.theta)
         digest, counts = loop.digest, loop.counts
     with again(tmp_path) as loop:
         assert loop.digest == digest
@@ -139,7 +139,7 @@ def test_every_rule_and_memory(tmp_path, policy, rule, half_life):
         assert loop.settings.exploration == rule
         made = play(loop, 10, start=5000.0)
         check(loop)
-        aged = loop._ledger.find(made[0].id).read()["learner"][2]
+        aged = loop.ledger.find(made[0].id).read()["learner"][2]
         assert aged > 4000.0 if half_life else aged == 0.0
 
 
@@ -148,9 +148,9 @@ def test_no_wait(tmp_path):
         play(loop)
         check(loop)
         first, second = (loop.decide({}, ARMS, at=700.0) for _ in range(2))
-        rounds = loop._desk.learner.bandit.rounds
+        rounds = loop.runtime.learner.bandit.rounds
         assert loop.reward(second.id, 1, at=0.0) == "counted"
-        assert loop._desk.learner.bandit.rounds == rounds + 1
+        assert loop.runtime.learner.bandit.rounds == rounds + 1
         assert loop.reward(second.id, 0) == "late"
         assert loop.reward("nobody", 0) == "unknown"
         loop.close_windows(1e6)
@@ -249,7 +249,7 @@ def test_why_adds_up(tmp_path):
         play(loop)
         decision = loop.decide({"age": 30}, ARMS, at=600.0)
         why = decision.why
-        theta = loop._desk.learner.bandit.theta
+        theta = loop.runtime.learner.bandit.theta
         z = dict(zip(ARMS, FEATURES.encode({"age": 30}, ARMS) @ theta))
         assert why.arm == decision.arm
         assert why.lead == pytest.approx(z[why.arm] - z[why.runner_up])
@@ -285,14 +285,14 @@ def test_growth_takes_open_decisions_along(tmp_path):
 def test_growth_is_a_learner_whose_new_columns_were_zero(tmp_path):
     with opened(tmp_path, reward=Reward(0, 1)) as loop:
         play(loop)
-        policy = loop._desk.learner.version.policy
+        policy = loop.runtime.learner.version.policy
         loop.add_features(context={"vip": Flag()})
         twin = Bandit(grown_policy(policy, loop.features.problem(loop.declaration.reward)))
         for x, r in trained(loop):
             twin.update(loop.features.pad(x), r)
         assert twin.rounds > 20
-        assert np.allclose(twin.theta, loop._desk.learner.bandit.theta, atol=1e-12)
-        assert np.allclose(twin.curvature, loop._desk.learner.bandit.curvature, atol=1e-9)
+        assert np.allclose(twin.theta, loop.runtime.learner.bandit.theta, atol=1e-12)
+        assert np.allclose(twin.curvature, loop.runtime.learner.bandit.curvature, atol=1e-9)
 
 
 def test_erasure(tmp_path):
@@ -345,10 +345,10 @@ def test_relearning_forgets_what_a_key_trained(tmp_path):
 def test_a_checkpoint_that_was_under_way_does_not_bring_back_what_was_erased(tmp_path):
     with opened(tmp_path) as loop:
         play(loop, key="ann")
-        desk = loop._desk
+        desk = loop.runtime
         data, state = replay.checkpoint(desk.learner, desk.panel, desk.clerk.mark())
         loop.erase(key="ann", relearn=True)
-        loop._desk.clerk.submit(pending.Ticket("checkpoint", data=data, state=state))
+        loop.runtime.writer.submit(pending.Pending("checkpoint", data=data, state=state))
         digest = loop.digest
     with again(tmp_path) as loop:
         assert loop.digest == digest
@@ -385,10 +385,10 @@ def test_checkpoints_are_a_cache(tmp_path, monkeypatch):
     monkeypatch.setattr(writer, "EVERY", 7)
     with opened(tmp_path) as loop:
         play(loop, 100)
-        digest, points = loop.digest, loop._ledger.checkpoints()
+        digest, points = loop.digest, loop.ledger.checkpoints()
         assert len(points) > 5
         assert all(loop.audit(id).agrees for id in loop.log()["id"][::9])
-        base = loop._ledger._base
+        base = loop.ledger._base
         base.do("UPDATE checkpoint SET state = x'00' WHERE seq = ?", (points[-1].seq,))
         base.do("UPDATE checkpoint SET state = zeroblob(length(state)) WHERE seq > ?", (0,))
     with again(tmp_path) as loop:
@@ -412,7 +412,7 @@ def test_the_clock_may_go_back(tmp_path, monkeypatch):
         with pytest.raises(ValueError, match="wall clock"):
             loop.close_windows(3.0)
         now[0] = 1e9 + 201.0
-        when = datetime.fromtimestamp(1e9 + 150.0, timezone.utc)
+        when = datetime.fromtimestamp(1e9 + 150.0, UTC)
         loop.decide({}, ARMS, at=when)
         assert loop.log()["status"].to_list() == ["trained", "trained", "open"]
         check(loop)
@@ -444,7 +444,7 @@ def test_background_training_and_many_threads(tmp_path):
         assert not errors
         assert loop.counts["decide"] == 100  # each was asked twice
         assert loop.erase(key="3", relearn=True) > 25
-        while loop._desk.clerk.book.open:
+        while loop.runtime.windows.open:
             loop.wait_until_trained(5.0)
         assert loop.wait_until_trained(5.0)
         check(loop)
@@ -517,7 +517,7 @@ def test_a_loop_that_cannot_store_stops(tmp_path, monkeypatch):
     loop = opened(tmp_path)
     made = loop.decide({}, ARMS, at=0.0)
     monkeypatch.setattr(
-        loop._ledger, "append", lambda *_: (_ for _ in ()).throw(LedgerError("full"))
+        loop.ledger, "append", lambda *_: (_ for _ in ()).throw(LedgerError("full"))
     )
     for _ in range(2):
         with pytest.raises(LedgerError, match="full"):
@@ -535,7 +535,7 @@ def test_an_interrupted_loop_stops_and_goes_on_when_opened_again(tmp_path, monke
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(loop._ledger, "append", interrupted)
+    monkeypatch.setattr(loop.ledger, "append", interrupted)
     with pytest.raises(KeyboardInterrupt):
         loop.reward(made.id, 1)
     with pytest.raises(LedgerError, match="stopped"):
@@ -663,8 +663,8 @@ def test_checkpoints_come_also_where_every_process_is_killed(tmp_path, monkeypat
     for k in range(4):
         loop = opened(tmp_path)
         play(loop, 40, seed=k, start=10_000.0 * k)
-        loop._desk.clerk.close()  # as good as killed: nothing is stored on the way out
-        loop._ledger.close()
+        loop.runtime.writer.close()  # as good as killed: nothing is stored on the way out
+        loop.ledger.close()
     with again(tmp_path) as loop:
-        assert len(loop._ledger.checkpoints()) >= 2
+        assert len(loop.ledger.checkpoints()) >= 2
         check(loop)

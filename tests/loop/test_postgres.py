@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from driftbandit import DOMD, Category, Client, Features, Loop, Number, Reward
-from driftbandit.loop.storage.events import LedgerError
+from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.storage.ledger import Ledger, names
 from serving import ARMS as TOPICS
 from serving import NEWS, ask, in_thread, until_ready

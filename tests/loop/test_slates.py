@@ -71,7 +71,7 @@ def by_hand(loop):
     """A bandit that is trained what the log's frame says was trained, one after the other."""
     bandit = Bandit(DOMD(problem=loop.features.problem(CLICKS)))
     lines = {(line["seq"], line["position"]): line for line in loop.log().iter_rows(named=True)}
-    _, changes = replay.unfold(loop._ledger, loop._desk.now, None)
+    _, changes = replay.unfold(loop.ledger, loop.runtime.reread(), None)
     for example in (change for change in changes if isinstance(change, Example)):
         line = lines[example.decision, example.position]
         assert line["status"] == "trained"
@@ -87,14 +87,14 @@ def test_every_position_is_trained_on_its_own(tmp_path, side):
         loop.close_windows(1000.0)
         bandit = by_hand(loop)
         assert bandit.rounds == len(loop.log().filter(loop.log()["status"] == "trained")) > 50
-        assert np.array_equal(bandit.theta, loop._desk.learner.bandit.theta)
+        assert np.array_equal(bandit.theta, loop.runtime.learner.bandit.theta)
         assert all(audit.logged == audit.computed for audit in loop.audits())
         digest = loop.digest
     with Loop(path, training="inline") as loop:
         assert loop.digest == digest
-        again = replay.replay(loop._ledger, loop._desk.now, None)
+        again = replay.replay(loop.ledger, loop.runtime.reread(), None)
         assert again.learner.digest == digest
-        assert again.book.counts == loop.counts
+        assert again.windows.counts == loop.counts
         slate = next(each for each in made if hasattr(each, "places"))
         assert loop.audit(slate.id).whys == slate.why
 
@@ -104,7 +104,7 @@ def test_in_the_background_it_learns_the_same(tmp_path):
         play(loop)
         loop.close_windows(1000.0)
         assert loop.wait_until_trained(10.0)
-        assert np.array_equal(by_hand(loop).theta, loop._desk.learner.bandit.theta)
+        assert np.array_equal(by_hand(loop).theta, loop.runtime.learner.bandit.theta)
 
 
 @pytest.mark.parametrize("rule", [Floor(0.3), Thompson(0.1, draws=20), InverseGap(0.1)])
@@ -143,7 +143,7 @@ def test_why_is_about_the_arms_that_were_left():
     with opened() as loop:
         play(loop)
         slate = loop.decide({"age": 30}, ARMS, k=6, at=400.0)
-        theta = loop._desk.learner.bandit.theta
+        theta = loop.runtime.learner.bandit.theta
         for j, why in enumerate(slate.why):
             z = SIDES["context"].encode({"age": 30, "position": j if j < 3 else 99}, ARMS) @ theta
             score = dict(zip(ARMS, z))
@@ -211,9 +211,9 @@ def test_without_a_window_positions_are_trained_one_by_one():
         slate = loop.decide({}, ARMS, k=2, at=0.0)
         for rounds, position in ((1, 1), (2, 0)):
             assert loop.reward(slate.id, 1, position=position) == "counted"
-            assert loop._desk.learner.bandit.rounds == rounds
+            assert loop.runtime.learner.bandit.rounds == rounds
             assert loop.reward(slate.id, 0, position=position) == "late"
-        assert not loop._desk.clerk.book.open
+        assert not loop.runtime.windows.open
 
 
 def test_what_is_wrong_is_refused():

@@ -3,7 +3,7 @@
 import pytest
 
 from driftbandit import DOMD, Category, Features, Loop, Number, Reward
-from driftbandit.loop.storage.events import LedgerError
+from driftbandit.loop.errors import LedgerError
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 

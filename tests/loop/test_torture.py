@@ -92,7 +92,7 @@ class Play(RuleBasedStateMachine):
     def restart(self, closed):
         digest = self.loop.digest
         if not closed:  # as after a crash: without a last checkpoint
-            self.loop._desk._stored = 10**9
+            self.loop.runtime._stored = 10**9
         self.loop.close()
         self.open()
         assert self.loop.digest == digest
@@ -107,16 +107,16 @@ class Play(RuleBasedStateMachine):
     def agree(self):
         if not hasattr(self, "loop"):
             return
-        ledger, past = self.loop._ledger, self.loop._desk.now
+        ledger, past = self.loop.ledger, self.loop.runtime.reread()
         state, changes = replay.unfold(ledger, past, None)
         trained = [(c.decision, c.position, c.value) for c in changes if isinstance(c, Example)]
         assert trained == examples(list(ledger.read()), self.reward.wait, self.reward.missing)
-        assert state.book.counts == self.loop.counts
-        assert state.book.open == self.loop._desk.clerk.book.open
+        assert state.windows.counts == self.loop.counts
+        assert state.windows.open == self.loop.runtime.windows.open
 
     def teardown(self):
         if hasattr(self, "loop"):
-            ledger, past = self.loop._ledger, self.loop._desk.now
+            ledger, past = self.loop.ledger, self.loop.runtime.reread()
             replayed, audits = replay.replay(ledger, past, None), list(self.loop.audits())
             digest = self.loop.digest
             self.loop.close()
@@ -187,14 +187,14 @@ def test_kill_at_any_moment(tmp_path):
         for id, said, _ in killed(path, rng.uniform(0.0, 0.3)):
             acknowledged[id] = said
         ledger = Ledger(path, "loop")
-        events, past = list(ledger.read()), replay.past(ledger)
+        events, past = list(ledger.read()), defined(ledger)
         decided = {e.id for e in events if e.kind == "decide"}
         rewarded = {e.id for e in events if e.kind == "reward"}
         assert acknowledged.keys() <= decided
         assert acknowledged.keys() <= rewarded
         whole, resumed = replay.replay(ledger, past, None), replay.latest(ledger, past)
         assert whole.learner.digest == resumed.learner.digest
-        assert whole.book.counts == resumed.book.counts
+        assert whole.windows.counts == resumed.windows.counts
         changes = [c for c in replay.unfold(ledger, past, None)[1] if isinstance(c, Example)]
         trained = [(c.decision, c.position) for c in changes]
         assert len(trained) == len(set(trained)) == whole.learner.examples

@@ -37,12 +37,20 @@ def without_checkpoints(path, name):
     base.close()
 
 
+WORDS = {"set": "configure", "grow": "add_features", "taught": "trained", "live": "active"}
+
+
+def today(row):
+    """A row of the log as version 0.2 told it, in the words of today."""
+    return row | {name: WORDS.get(row[name], row[name]) for name in ("status", "role")}
+
+
 def check(path, name):
     told = LOOPS[name]
     with Loop(path, name=name, training="inline") as loop:
         if SAME_BITS:
             assert loop.digest == told["digest"]
-        assert loop.counts == told["counts"]
+        assert loop.counts == {WORDS.get(k, k): n for k, n in told["counts"].items()}
         assert loop.acts == told["acts"]
         if told["comparison"]:
             assert loop.compare().to_dict() == told["comparison"]
@@ -50,7 +58,8 @@ def check(path, name):
         assert {each.id: each.logged for each in audits} == told["probabilities"]
         assert all(each.agrees for each in audits)
         rows = loop.log().iter_rows(named=True)
-        assert [{k: row[k] for k in told["log"][0]} for row in rows] == told["log"]
+        found = [{k: row[k] for k in told["log"][0]} for row in rows]
+        assert found == [today(row) for row in told["log"]]
 
 
 @pytest.mark.parametrize("name", LOOPS)

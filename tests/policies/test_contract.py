@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import driftbandit
-from driftbandit import MASTER, AutoDOMD, Bandit, Policy, Problem, simulate
+from driftbandit import DAL, MASTER, AutoDOMD, Bandit, Policy, Problem, simulate
 from driftbandit.checks import check_policy, policy_checks
 from driftbandit.lab import read_study
 from driftbandit.policies.catalogue import CATALOGUE
@@ -94,7 +94,7 @@ def test_a_memory_of_another_size_is_refused(policy):
     memory, arms = policy.init(3), np.zeros((3, 4, policy.problem.dim))
     x, noise = arms[:, 0], np.zeros((3, policy.noise_size))
     other = dataclasses.replace(policy.problem, dim=policy.problem.dim + 1)
-    if type(policy) is MASTER:
+    if isinstance(policy, (MASTER, DAL)):
         wrong = [type(policy).from_theory(other).init(3)]
     else:
         wrong = [dataclasses.replace(policy, problem=other).init(3)]
@@ -125,7 +125,7 @@ def test_constant_memory_is_where_the_catalogue_says_so(policy):
         bandit.choose(arms)
         bandit.update(arms[t % 3], t % 2)
     grows = bandit.memory_bytes > before
-    windowed = policy.growing == {} or type(policy).__name__ == "RestartGLB"
+    windowed = policy.growing == {} or type(policy).__name__ in ("RestartGLB", "DynamicLinUCB")
     assert grows <= (entry.memory != "O(1)")
     assert grows or windowed
 
@@ -139,7 +139,9 @@ def comparison(horizon):
 def test_every_policy_is_played_in_the_quick_study():
     played = {type(policy) for _, policies in comparison(50) for _, policy, _ in policies}
     linear = {"LinUCB", "LBWeightUCB", "DLinUCB", "SWLinUCB"}
-    assert {e.policy.__name__ for e in CATALOGUE} - {p.__name__ for p in played} == linear
+    later = {"DLinTS", "DRandLinUCB", "WSBLinUCB", "WSBLinTS", "WSBRandLinUCB", "DGLMTS", "SWGLMTS"}
+    later |= {"IDS", "DAL", "RestartedWeightedOFUL", "RestartedSAVE", "DynamicLinUCB", "LARL"}
+    assert {e.policy.__name__ for e in CATALOGUE} - {p.__name__ for p in played} == linear | later
 
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "rivals.json"

@@ -1,4 +1,4 @@
-"""Candidates over HTTP: shadow, trial, comparison, promotion, and who acts."""
+"""Candidates over HTTP: shadow, trial, comparison, promotion, and the policy that acts."""
 
 import threading
 import time
@@ -8,9 +8,9 @@ import pytest
 
 from driftbandit import Client
 from driftbandit.client.client import ServiceError
-from driftbandit.loop.training.backfill import Pupil
-from driftbandit.service.http.auth import Keys
-from driftbandit.service.http.limits import Limits
+from driftbandit.loop.training.backfill import PastLearner
+from driftbandit.service.http.auth import ApiKeys
+from driftbandit.service.limits import Limits
 from serving import ARMS, NEWS, ask, in_thread, until_ready
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
@@ -44,7 +44,7 @@ def at(loop, candidate):
 
 
 def play(port, loop, start, n, **options):
-    """Everybody likes b alone; all of it is trained when this returns."""
+    """Every visitor likes b alone; all of it is trained when this returns."""
     with Client(f"http://127.0.0.1:{port}", loop.rpartition("/")[2], timeout=30) as client:
         for k in range(start, start + n):
             made = client.decide({"age": 18 + k % 70}, ARMS, id=f"d{k}", **options)
@@ -83,7 +83,7 @@ def until(port, loop, expected):
 def test_from_the_shadow_to_a_promotion(port, loop):
     assert acts(port, loop) == ("live", {})
     status, made, _ = ask(port, "PUT", at(loop, "greedy"), GREEDY)
-    assert (status, made["share"], made["rule"]["share"]) == (201, 0.0, 0.0)
+    assert (status, made["share"], made["exploration"]["uniform"]) == (201, 0.0, 0.0)
     play(port, loop, 0, 5)
     assert acts(port, loop) == ("live", {"greedy": 0.0})
     assert ask(port, "PATCH", at(loop, "greedy"), {"share": 0.5})[1]["share"] == 0.5
@@ -158,11 +158,18 @@ def test_a_proposal_can_be_repeated_and_must_not_differ(port, loop):
     status, made, _ = ask(port, "PUT", at(loop, "vip"), body)
     assert (status, made["half_life"], made["policy"]["type"]) == (201, 7 * 86400.0, "DOMD")
     assert "vip" in made["features"]["context"]
-    for same in (body, GREEDY, {"features": VIP}, {"policy": "DOMD", "half_life": 604800}, {}):
+    for same in (
+        body,
+        GREEDY,
+        {"exploration": 0},
+        {"features": VIP},
+        {"policy": "DOMD", "half_life": 604800},
+        {},
+    ):
         assert ask(port, "PUT", at(loop, "vip"), same)[:2] == (200, made)
     others = {
         "half_life": {"policy": "DOMD", "half_life": "8d"},
-        "rule.share": {"exploration": {"type": "Floor", "share": 0.5}},
+        "exploration.uniform": {"exploration": 0.5},
         "features.context.vip": {"features": NEWS["features"]},
     }
     for field, other in others.items():
@@ -175,14 +182,14 @@ def test_a_proposal_can_be_repeated_and_must_not_differ(port, loop):
 
 def test_a_candidate_learns_what_the_log_has_and_who_waits_asks_again(port, loop, monkeypatch):
     play(port, loop, 0, 12)
-    here, go, train = threading.Event(), threading.Event(), Pupil._train
+    here, go, learn = threading.Event(), threading.Event(), PastLearner.learn
 
-    def slowly(*examples):
+    def slowly(*args):
         here.set()
         assert go.wait(20)
-        train(*examples)
+        learn(*args)
 
-    monkeypatch.setattr(Pupil, "_train", slowly)
+    monkeypatch.setattr(PastLearner, "learn", slowly)
     body, asked = {"features": VIP}, []
     first = threading.Thread(target=lambda: asked.append(ask(port, "PUT", at(loop, "vip"), body)))
     first.start()
@@ -205,10 +212,10 @@ def test_a_candidate_learns_what_the_log_has_and_who_waits_asks_again(port, loop
 
 
 def test_a_proposal_may_be_toml(port, loop):
-    toml = b'policy = "AutoDOMD"\n[rule]\ntype = "Thompson"\nshare = 0.1\ndraws = 20\n'
+    toml = b'policy = "AutoDOMD"\n[exploration]\ntype = "Thompson"\nuniform = 0.1\ndraws = 20\n'
     kind = {"content-type": "application/toml"}
     status, made, _ = ask(port, "PUT", at(loop, "t"), raw=toml, headers=kind)
-    assert (status, made["rule"]["draws"], made["policy"]["type"]) == (201, 20, "AutoDOMD")
+    assert (status, made["exploration"]["draws"], made["policy"]["type"]) == (201, 20, "AutoDOMD")
     status, problem, _ = ask(port, "PATCH", at(loop, "t"), raw=b"share = 1", headers=kind)
     assert (status, "application/json" in problem["detail"]) == (415, True)
 
@@ -222,7 +229,7 @@ def test_wrong_proposals_store_nothing(port, loop):
         ({"policy": "AutoDOMD", "half_life": "7d"}, 422),
         ({"exploration": {"type": "Os"}}, 422),
         ({"features": {"context": 1}}, 422),
-        ({"exploration": 0.1}, 400),
+        ({"exploration": "much"}, 400),
         ([], 400),
     ]
     for body, status in wrong:
@@ -248,7 +255,7 @@ def test_hostile_names(port, loop):
     for name in names:
         assert ask(port, "DELETE", at(loop, name))[0] == 200
         assert ask(port, "GET", at(loop, name))[0] == 404
-        assert ask(port, "PUT", at(loop, name), GREEDY)[0] == 409  # taken for ever
+        assert ask(port, "PUT", at(loop, name), GREEDY)[0] == 409  # taken forever
     wrong = {"live": 409, "default": 409, "\x07": 422, "x" * 201: 422, "a\nb": 422, "\u202e": 422}
     for name, status in wrong.items():
         assert ask(port, "PUT", at(loop, name), GREEDY)[0] == status, name
@@ -256,13 +263,13 @@ def test_hostile_names(port, loop):
     assert acts(port, loop) == ("live", {})
 
 
-def test_nobody_and_nowhere(port, loop):
+def test_unknown_candidates_and_loops(port, loop):
     calls = [("GET", None), ("PATCH", {"share": 0.1}), ("DELETE", None)]
     for method, body in calls:
-        status, problem, _ = ask(port, method, at(loop, "nobody"), body)
+        status, problem, _ = ask(port, method, at(loop, "unknown"), body)
         assert (status, "candidate" in problem["detail"]) == (404, True)
         assert ask(port, method, at("/v1/loops/nowhere", "x"), body)[0] == 404
-    assert ask(port, "POST", f"{loop}/promotion", {"candidate": "nobody"})[0] == 404
+    assert ask(port, "POST", f"{loop}/promotion", {"candidate": "unknown"})[0] == 404
     for rest in ("candidates", "comparison"):
         assert ask(port, "GET", f"/v1/loops/nowhere/{rest}")[0] == 404
 
@@ -289,7 +296,7 @@ def test_a_client_compares_and_promotes(port, loop):
 
 
 def test_roles(tmp_path):
-    keys = Keys(tmp_path / "shop.db")
+    keys = ApiKeys(tmp_path / "shop.db")
     made = {role: keys.create(role, [role]) for role in ("admin", "read", "decide", "reward")}
     loop = "/v1/loops/news"
     reads = [("GET", f"{loop}/candidates", None), ("GET", at(loop, "x"), None)]
@@ -297,7 +304,7 @@ def test_roles(tmp_path):
     writes = [("PUT", at(loop, "x"), GREEDY), ("PATCH", at(loop, "x"), {"share": 0.1})]
     writes += [("POST", f"{loop}/promotion", {"candidate": "x", "force": True})]
     writes += [("DELETE", at(loop, "x"), None)]
-    with in_thread(tmp_path / "shop.db", open_door=False) as port:
+    with in_thread(tmp_path / "shop.db", open_access=False) as port:
         assert ask(port, "PUT", loop, EVEN, key=made["admin"])[0] == 201
         assert ask(port, "PUT", at(loop, "x"), GREEDY, key=made["admin"])[0] == 201
         for call in [*reads, *writes]:

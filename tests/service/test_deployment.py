@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from driftbandit import Client, Loop
 from driftbandit.cli import app
-from driftbandit.loop.storage.events import LedgerError
+from driftbandit.loop.errors import LedgerError
 from driftbandit.service.ops.backup import backup
 from serving import ARMS, NEWS, in_thread
 

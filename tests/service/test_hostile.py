@@ -55,11 +55,11 @@ def link(served):
 
 def sent(served, *parts):
     """What a service answers to bytes; nothing if it closes the connection."""
-    with link(served) as wire:
+    with link(served) as connection:
         try:
             for part in parts:
-                wire.sendall(part)
-            return wire.recv(65536)
+                connection.sendall(part)
+            return connection.recv(65536)
         except (ConnectionResetError, BrokenPipeError):
             return b""
 
@@ -125,7 +125,7 @@ def test_heads_that_are_none(served, head):
     "value", ["Bearer " + "x" * 60_000, "Bearer \x00", "Bearer é.ü", "Bearer " * 900]
 )
 def test_keys_that_are_none(served, value):
-    """An open door looks at no key; the head must still be one."""
+    """A service with open access reads no key; the head must still be one."""
     head = HEAD + b"authorization: " + value.encode() + b"\r\ncontent-length: 2\r\n\r\n{}"
     assert sent(served, head)[9:12] in (b"400", b"431", b"")
 
@@ -134,11 +134,11 @@ def test_slow_clients_do_not_hold_others(served):
     """Two hundred who send a byte now and then, or never read what they are answered."""
     slow = [link(served) for _ in range(200)]
     try:
-        for k, wire in enumerate(slow):
+        for k, connection in enumerate(slow):
             if k % 2:
-                wire.sendall(HEAD[: k % len(HEAD)])
+                connection.sendall(HEAD[: k % len(HEAD)])
             else:
-                wire.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n" * 50)
+                connection.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n" * 50)
         spent = []
         for k in range(50):
             slow[2 * k + 1].sendall(b"x")
@@ -147,5 +147,5 @@ def test_slow_clients_do_not_hold_others(served):
             spent.append(time.monotonic() - begun)
         assert sorted(spent)[45] < 1.0
     finally:
-        for wire in slow:
-            wire.close()
+        for connection in slow:
+            connection.close()

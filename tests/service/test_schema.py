@@ -13,8 +13,9 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
 from driftbandit.service.dashboard import live
-from driftbandit.service.http.limits import Limits
 from driftbandit.service.http.openapi import document
+from driftbandit.service.limits import Limits
+from driftbandit.service.routes import ROUTES
 from serving import ARMS, NEWS, ask, in_thread
 
 LONG = bool(os.environ.get("TORTURE"))
@@ -25,7 +26,7 @@ CHECKS = [
     checks.content_type_conformance,
     checks.response_schema_conformance,
 ]
-SCHEMA = schemathesis.openapi.from_dict(document("0"))
+SCHEMA = schemathesis.openapi.from_dict(document(ROUTES, "0"))
 OPERATIONS = {each.ok().label: each.ok() for each in SCHEMA.get_all_operations()}
 ASKING = [name for name, each in OPERATIONS.items() if [*each.iter_parameters(), *each.body]]
 RUNS = [(name, GenerationMode.POSITIVE) for name in OPERATIONS]
@@ -41,7 +42,7 @@ def port(tmp_path_factory, no_wait_for_the_disk):
             assert ask(port, "PUT", "/v1/loops/news", NEWS)[0] == 201
             asked = {"context": {"age": 30}, "arms": ARMS, "id": "d"}
             assert ask(port, "POST", "/v1/loops/news/decisions", asked)[0] == 200
-            bold = {"exploration": {"type": "Floor", "share": 0.5}}
+            bold = {"exploration": {"type": "Floor", "uniform": 0.5}}
             assert ask(port, "PUT", "/v1/loops/news/candidates/bold", bold)[0] == 201
             yield port
 

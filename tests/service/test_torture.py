@@ -17,8 +17,9 @@ from types import SimpleNamespace
 import pytest
 
 from driftbandit import Client, Loop
-from driftbandit.client.client import AwayError
+from driftbandit.client.client import UnreachableError
 from driftbandit.loop import runtime
+from driftbandit.loop.state.definition import defined
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import replay
 from serving import ARMS, NEWS, Process, ask, in_thread, until_ready
@@ -40,7 +41,7 @@ def hammer(port, acknowledged, over, k):
                 made = client.decide({"age": 20 + n % 60}, ARMS)
                 acknowledged[made.id] = None
                 acknowledged[made.id] = client.reward(made.id, (n + k) % 2)
-        except AwayError:
+        except UnreachableError:
             return
 
 
@@ -75,7 +76,7 @@ def check(address, acknowledged):
     """All that was acknowledged is there, once, and the learner follows from the log."""
     ledger = Ledger(address, "news")
     try:
-        events, past = list(ledger.read()), replay.past(ledger)
+        events, past = list(ledger.read()), defined(ledger)
         decided = [e.id for e in events if e.kind == "decide"]
         rewarded = {e.id for e in events if e.kind == "reward"}
         assert len(decided) == len(set(decided))
@@ -83,7 +84,7 @@ def check(address, acknowledged):
         assert {id for id, said in acknowledged.items() if said} <= rewarded
         whole, resumed = replay.replay(ledger, past, None), replay.latest(ledger, past)
         assert whole.learner.digest == resumed.learner.digest
-        assert whole.book.counts == resumed.book.counts
+        assert whole.windows.counts == resumed.windows.counts
     finally:
         ledger.close()
 

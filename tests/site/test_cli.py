@@ -131,11 +131,11 @@ def test_every_regret_can_be_read_whatever_the_width(
     ],
 )
 def test_cells_are_counted_plainly(done, said):
-    assert cli._counted(*done) == said
+    assert cli.counted(*done) == said
 
 
 def test_a_warning_is_one_line(tmp_path):
-    code = "import warnings; from driftbandit import cli; warnings.showwarning = cli._warn"
+    code = "import warnings; from driftbandit import cli; warnings.showwarning = cli.show_warning"
     done = subprocess.run(
         [sys.executable, "-c", f"{code}; warnings.warn('so it is')"], capture_output=True, text=True
     )

@@ -48,17 +48,17 @@ def test_changes_are_made_to_code_alone(mutants, tmp_path):
 
 def test_a_change_is_met_by_everyone_who_imported_the_function(mutants, monkeypatch):
     from driftbandit import Problem, theory
-    from driftbandit.theory import bounds
+    from driftbandit.theory import sharp
 
     judge, problem = mutants("judge"), Problem(dim=2, radius=1.0)
     whole = mutants("changes").mutants(judge.PACKAGE, "theory/domd.py")
     (mutant,) = [m for m in whole if (m.function, m.before) == ("alpha", "1.5")]
     code = theory.alpha.__code__
     monkeypatch.setattr(theory.alpha, "__code__", code)  # put back at the end
-    before = theory.alpha(problem), bounds.lam(problem)
+    before = theory.alpha(problem), sharp.lam(problem)
     judge.put(mutant)
     assert theory.alpha(problem) == 2.0 * before[0]
-    assert bounds.lam(problem) == 2.0 * before[1]
+    assert sharp.lam(problem) == 2.0 * before[1]
 
 
 def test_reasons_are_found_by_the_whole_change_or_its_beginning(mutants, monkeypatch):

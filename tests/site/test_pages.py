@@ -2,18 +2,13 @@
 
 import re
 import shlex
-import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
 from driftbandit.cli import app
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROOT = Path(__file__).parents[2]
 TEXTS = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]

@@ -33,6 +33,7 @@ QUOTED = re.compile(
 )  # tests/site/test_site.py runs them
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_python_in_docs_runs(page, tmp_path):
     text = QUOTED.sub("", (ROOT / page).read_text())

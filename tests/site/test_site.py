@@ -82,6 +82,7 @@ def held(examples, name, printed):
         assert list(stored) == list(printed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run_and_their_stored_output_is_of_this_code(
     examples, name, tmp_path, monkeypatch
@@ -98,6 +99,7 @@ def tutorial(examples, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("curl"), reason="no curl")
 def test_the_tutorial_ends_with_a_service_that_answers(examples, tutorial):
     page = (ROOT / "docs" / "tutorial.md").read_text()

@@ -43,6 +43,7 @@ KNOWN = {
         "64 times": "benchmarks/promotion.py, required",
         "1,000 times": "benchmarks/promotion.py",
     },
+    "reproduced.md": {"5 %": "SHARE of benchmarks/sharp.py"},
     "rewards.md": {"20 seconds": "an example"},
     "service.md": {
         "5 s": "a time limit",

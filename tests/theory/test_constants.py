@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import integrate
 
 from driftbandit import Bernoulli, Binomial, Circle, Gaussian, Poisson, Problem, theory
 from driftbandit.theory import piecewise
@@ -22,16 +23,17 @@ def test_step_and_price(sharp, m):
     assert theory.iota(ODD, sharp=sharp) == close(math.sqrt(2 * (1 + m * S) * k / g))
 
 
-@pytest.mark.parametrize(("sharp", "m"), [(False, R), (True, M)])
-def test_lambda_part_by_part(sharp, m):
+@pytest.mark.parametrize(
+    ("lam", "m", "share"), [(theory.lam, R, 32 * d / 7), (theory.sharp_lam, M, 1.0)]
+)
+def test_lambda_part_by_part(lam, m, share):
     eta = 1 + m * S
-    first, second = 6 * eta * m * k * S / g, 32 * (1.5 * eta) * d * m**2 / 7
-    assert second > first > c / g
-    assert theory.lam(ODD, sharp=sharp) == close(second)
-    steep = odd(k=50.0)
-    assert theory.lam(steep, sharp=sharp) == close(6 * eta * m * 50.0 * S / g)
-    gentle = odd(c=500.0)
-    assert theory.lam(gentle, sharp=sharp) == close(500.0 / g)
+    first, second = 6 * eta * m * k * S / g, share * 1.5 * eta * m**2
+    assert min(first, second) > c / g
+    assert lam(ODD) == close(max(first, second))
+    assert lam(odd(k=0.1)) == close(second)
+    assert lam(odd(k=50.0)) == close(6 * eta * m * 50.0 * S / g)
+    assert lam(odd(c=500.0)) == close(500.0 / g)
 
 
 @pytest.mark.parametrize(("sharp", "m"), [(False, R), (True, M)])
@@ -48,7 +50,7 @@ def test_sharp_constants_of_the_families():
     assert paper == [1.0, 6.0, 4.0, 9.0]
     linear = Problem(dim=2, radius=3.0, family=Gaussian(0.5, 4.0))
     assert theory.eta(linear, sharp=True) == 1.0
-    assert theory.lam(linear, sharp=True) == 1 / 0.5
+    assert theory.sharp_lam(linear) == 1 / 0.5
 
 
 def test_the_paper_is_the_default():
@@ -59,7 +61,6 @@ def test_the_paper_is_the_default():
         theory.eta,
         theory.alpha,
         theory.iota,
-        theory.lam,
         theory.glb_omd_lam,
         theory.C_pw,
         lambda p, **sharp: theory.D_gamma(p, 0.93, **sharp),
@@ -83,21 +84,39 @@ def test_a_radius_without_some_of_its_parts(log_round, log_mass):
     assert theory.beta(radius, 4.0) == close(math.sqrt(square))
 
 
-def beta_by_hand(t, *, gamma, lam, eta, noise=R**2):
+def factor_by_hand(lam, eta, m):
+    """alpha C(m^2 alpha / lam), in place of the paper's 3 eta."""
+    alpha = eta / (1 - 2 * eta * m * k * S / (g * lam))
+    v = m**2 * alpha / lam
+    density = lambda y: math.exp(-y * y / 2 / v) / math.sqrt(2 * math.pi * v)  # noqa: E731
+    gap = lambda y: 2 * (math.expm1(y) - y) * density(y)  # noqa: E731
+    return alpha * integrate.quad(gap, 0, 12 * math.sqrt(v) + v, epsabs=1e-13)[0] / v
+
+
+def beta_by_hand(t, *, gamma, lam, eta, noise=R**2, factor=None):
+    factor = 3 * eta if factor is None else factor
     n = sum(gamma**s for s in range(t - 1))
     return math.sqrt(
         4 * lam * S**2
         + 2 * eta * (1 + noise / (g * k)) * math.log(math.pi**2 * t**2 / (3 * delta))
-        + 2 * eta * (3 * eta + 0.5) * d * math.log(1 + k * n / (lam * d * g))
+        + 2 * eta * (factor + 0.5) * d * math.log(1 + k * n / (lam * d * g))
     )
 
 
-@pytest.mark.parametrize(("sharp", "noise"), [(False, R**2), (True, span**2 / 4)])
 @pytest.mark.parametrize("t", [1, 2, 50])
-def test_radius(sharp, noise, t):
+def test_radius(t):
     numbers = {"gamma": 0.9, "lam": 2.3, "eta": 1.9}
-    radius = theory.domd_radius(ODD, **numbers, delta=delta, sharp=sharp)
-    assert theory.beta(radius, t) == close(beta_by_hand(t, **numbers, noise=noise))
+    radius = theory.domd_radius(ODD, **numbers, delta=delta)
+    assert theory.beta(radius, t) == close(beta_by_hand(t, **numbers))
+
+
+@pytest.mark.parametrize("lam", [4.5, 7.0, 300.0])
+@pytest.mark.parametrize("t", [1, 2, 50])
+def test_sharp_radius(lam, t):
+    numbers = {"gamma": 0.9, "lam": lam, "eta": 1.9}
+    radius = theory.sharp_radius(ODD, **numbers, delta=delta)
+    known = {"noise": span**2 / 4, "factor": factor_by_hand(lam, 1.9, M)}
+    assert theory.beta(radius, t) == close(beta_by_hand(t, **numbers, **known))
 
 
 def test_glb_omds_radius():
@@ -111,9 +130,8 @@ def test_radius_is_valid_for_rewards_on_both_sides_of_zero():
     """On [-b, b] the lemma needs (2b)^2/4 = b^2, which is the paper's R^2."""
     gaussian = Problem(dim=3, radius=1.2, family=Gaussian(0.4, 5.0))
     numbers = {"gamma": 0.9, "lam": 2.3, "eta": 1.9, "delta": delta}
-    assert theory.domd_radius(gaussian, **numbers) == theory.domd_radius(
-        gaussian, **numbers, sharp=True
-    )
+    paper, sharp = (f(gaussian, **numbers) for f in (theory.domd_radius, theory.sharp_radius))
+    assert paper[:2] == sharp[:2]
 
 
 def test_tuned_discounts():
@@ -147,12 +165,13 @@ def test_two_rounds_are_enough():
 
 
 def bound_by_hand(gamma, m, noise):
-    eta = 1 + m * S
-    lam = max(6 * eta * m * k * S / g, 32 * 1.5 * eta * d * m**2 / 7, c / g)
+    eta, sharp = 1 + m * S, m == M
+    lam = max(6 * eta * m * k * S / g, 1.5 * eta * m**2 * (1 if sharp else 32 * d / 7), c / g)
     potential = (2 * g / c) * (
         d * math.log(1 + k / (lam * d * g * (1 - gamma))) + T * d * math.log(1 / gamma)
     )
-    beta = beta_by_hand(T, gamma=gamma, lam=lam, eta=eta, noise=noise)
+    factor = factor_by_hand(lam, eta, m) if sharp else 3 * eta
+    beta = beta_by_hand(T, gamma=gamma, lam=lam, eta=eta, noise=noise, factor=factor)
     price = math.sqrt(2 * eta * k / g) / math.sqrt(lam)
     return 2 * k * beta * math.sqrt(T * potential), price, lam, potential
 
@@ -251,9 +270,11 @@ def test_constant_of_the_piecewise_proof_beyond_e():
     assert expected > math.e
     assert theory.C_pw(steep) == close(expected)
     eta = 1 + M * S
-    lam = 32 * 1.5 * eta * d * M**2 / 7
+    lam = 6 * eta * M * 1.5 * S / g
+    assert lam > 1.5 * eta * M**2
     expected = 8 * S * 1.5 * math.sqrt(2 * eta * 1.5 / g) / math.sqrt(lam)
     assert theory.C_pw(steep, sharp=True) == close(expected)
+    assert theory.C_pw(steep, lam=lam / 4, sharp=True) == close(2 * expected)
     D = math.ceil(2 * math.log(expected * T / 0.07) / math.log(1 / 0.93))
     assert theory.D_gamma(steep, 0.93, sharp=True) == D
 

@@ -48,7 +48,7 @@ WORLDS = [
     ),
 ]
 SURE = {"Lemma A.1", "eq. (A.1)", "Lemma A.7", "eq. (A.18)", "Lemma A.3", "Lemma A.9"}
-SURE |= {"Lemma B.2", "Lemma B.3", "Lemma C.1", "Lemma C.2"}
+SURE |= {"Lemma A.7, sharp", "Lemma B.2", "Lemma B.3", "Lemma C.1", "Lemma C.2"}
 
 
 def played(world, **options):
@@ -127,6 +127,13 @@ class ByHand:
     def iota(self):
         return math.sqrt(2 * self.eta * self.k / self.link.g)
 
+    def factor(self):
+        """E[(e^a - 1 - a) / v] of a = M |y|, y ~ N(0, alpha / lam)."""
+        M = self.family.self_concordance
+        v = M**2 * self.alpha / self.lam
+        gap = lambda y: math.expm1(abs(y)) - abs(y)  # noqa: E731
+        return expectation(gap, 0.0, v) / v if v else 0.5
+
     def moved(self, t):
         return self.sums(lambda s: norm2(self.A[s], self.theta[s + 1] - self.theta[s]), t)
 
@@ -176,6 +183,10 @@ def sides(o, t):
             (mean_m - o.family.m(x @ new)) / g,
             2 * o.alpha * (logdet(o.H[t + 1]) - logdet(o.A[t])),
         ),
+        "Lemma A.7, sharp": (
+            (mean_m - o.family.m(x @ new)) / g,
+            o.alpha * o.factor() * (logdet(o.H[t + 1]) - logdet(o.A[t])),
+        ),
         "eq. (A.18)": (logdet(o.H[t]) - o.d * math.log(o.lam), o.mass(t)),
         "Lemma A.3": (
             o.sums(lambda s: o.mix(s) - o.ell(s, o.theta[s + 1]), t),
@@ -208,7 +219,7 @@ def sides(o, t):
     }
     if o.problem.change_points is None:
         return found
-    D, r = theory.best_D(o.problem, q), min(o.family.range, 2 * k * S)
+    D, r = theory.best_D(o.problem, q, lam=o.lam), min(o.family.range, 2 * k * S)
     good = [
         all((o.star[s] == o.star[u]).all() for s in range(max(u - D, 0), u)) for u in range(t + 1)
     ]

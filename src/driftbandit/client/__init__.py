@@ -1,4 +1,5 @@
-"""The client of a decision service: standard library only, and no import of the service.
+"""The client of a decision service: `client` decides, `transport` sends and retries, `outbox` keeps
+fallback decisions until they are sent.
 
-`client` decides, `transport` sends and retries, `outbox` keeps what could not be sent.
+May import the standard library and driftbandit.ids, and nothing else.
 """

@@ -1,9 +1,10 @@
-"""The client's end of the wire: requests, repeated while there is time."""
+"""Requests of the client, repeated while there is time."""
 
 from __future__ import annotations
 
 import http.client
 import json
+import math
 import random
 import ssl
 import time
@@ -11,8 +12,6 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
-
-from driftbandit import validate
 
 AGAIN = (429, 502, 503, 504)  # answers after which the same request may do better
 
@@ -25,24 +24,26 @@ class ServiceError(ValueError):
         self.problem, self.status = dict(problem), int(problem.get("status", 0))
 
 
-class AwayError(ConnectionError):
-    """The service did not answer."""
+class UnreachableError(ConnectionError):
+    """The service did not answer in time."""
 
 
-class Wire:
+class Transport:
     """Connections to one service. Threads may share it."""
 
-    def __init__(self, url: str, key: str | None, timeout: float) -> None:
+    def __init__(self, url: str, api_key: str | None, timeout: float) -> None:
         self._parts = urlsplit(url)
         if self._parts.scheme not in ("http", "https") or not self._parts.hostname:
             raise ValueError(f"url must look like 'http://127.0.0.1:8100', got {url!r}")
-        self._timeout = validate.positive("timeout", timeout, "seconds that a call may take")
+        if not (isinstance(timeout, (int, float)) and 0.0 < timeout < math.inf):
+            raise ValueError(f"timeout must be a number of seconds above 0, got {timeout!r}")
+        self._timeout = timeout
         self._headers = {"content-type": "application/json"}
-        self._headers |= {"authorization": f"Bearer {key}"} if key else {}
-        self._idle: deque[http.client.HTTPConnection] = deque()  # connections nobody uses now
+        self._headers |= {"authorization": f"Bearer {api_key}"} if api_key else {}
+        self._idle: deque[http.client.HTTPConnection] = deque()  # without a request under way
 
     def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        """Ask, and ask again while there is time: with an id, a repetition changes nothing."""
+        """Send a request, and repeat it while there is time: that changes nothing."""
         raw = None if body is None else json.dumps(body, allow_nan=False).encode()
         end, pause, wrong = time.monotonic() + self._timeout, 0.02, "no time was left"
         while (left := end - time.monotonic()) > 0.0:
@@ -57,7 +58,9 @@ class Wire:
                 wrong = f"{type(error).__name__}: {error}"
             time.sleep(min(pause * random.uniform(0.5, 1.0), max(0.0, end - time.monotonic())))
             pause *= 2.0
-        raise AwayError(f"{self._parts.netloc} is away ({wrong}): start it, or pass a default")
+        raise UnreachableError(
+            f"{self._parts.netloc} is unreachable ({wrong}): start it, or pass a default"
+        )
 
     def _once(
         self, method: str, path: str, raw: bytes | None, left: float
@@ -68,13 +71,13 @@ class Wire:
             answer = link.getresponse()
             found = json.loads(answer.read())
         except BaseException:
-            link.close()  # nobody knows what comes next on it
+            link.close()  # its next bytes may belong to this answer
             raise
         self._idle.append(link)
         return answer.status, found if isinstance(found, dict) else {}
 
     def _link(self, left: float) -> http.client.HTTPConnection:
-        """A connection for one call: one that is idle, or a new one."""
+        """Return a connection for one call: one that is idle, or a new one."""
         try:
             link = self._idle.pop()
         except IndexError:

@@ -62,7 +62,7 @@ def choose(q: Floats, row: Floats, arms: Floats) -> int:
     return rank(q, row, arms, window(arms, 0, (0,)), np.empty(1, np.int64), None)
 
 
-class Engine:
+class RowEngine:
     """The kernels for learners of d dimensions; `mixed` rows are AutoDOMD's, and `own` is a family
     that kernels call, which may fail."""
 

@@ -5,8 +5,8 @@ the outcome of what was shown. Files come from a folder of yours (`DRIFTBANDIT_D
 installed package, or by download into a cache. Nothing here knows policies or environments.
 """
 
-from driftbandit.datasets.logs import Log, open_bandit
+from driftbandit.datasets.logs import LoggedRounds, open_bandit
 from driftbandit.datasets.rounds import Rounds
 from driftbandit.datasets.streams import load, names, shape
 
-__all__ = ["Log", "Rounds", "load", "names", "open_bandit", "shape"]
+__all__ = ["LoggedRounds", "Rounds", "load", "names", "open_bandit", "shape"]

@@ -21,7 +21,7 @@ FOLDER = "DRIFTBANDIT_DATA"  # environment variable that names a folder with cop
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """A public file: what it is called, where it is, under which licence."""
 
     files: tuple[str, ...]  # names of a local copy, which may also end in .gz
@@ -34,7 +34,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Table:
+class DataTable:
     """A CSV file, as text."""
 
     header: list[str]
@@ -60,21 +60,21 @@ class Table:
         except ValueError as error:
             raise ValueError(f"{self.origin}: {error}; clean the file, or fetch it again") from None
 
-    def where(self, kept: Callable[[str], bool], name: str) -> Table:
+    def where(self, kept: Callable[[str], bool], name: str) -> DataTable:
         """The rows in which a column passes a test."""
         rows = [row for row, text in zip(self.rows, self[name]) if kept(text)]
         return replace(self, rows=rows)
 
 
-def read(source: Source, path: str | os.PathLike[str] | None = None) -> Table:
+def read(source: DataSource, path: str | os.PathLike[str] | None = None) -> DataTable:
     """The table of a source, from the nearest place that has it."""
     found = _local(source, path) or _packaged(source) or _downloaded(source)
     content = _unpacked(found, source.member)
     header, *rows = _parsed(content, found.name)
-    return Table(header, rows, found.name, hashlib.sha256(content).hexdigest())
+    return DataTable(header, rows, found.name, hashlib.sha256(content).hexdigest())
 
 
-def _local(source: Source, path: str | os.PathLike[str] | None) -> Path | None:
+def _local(source: DataSource, path: str | os.PathLike[str] | None) -> Path | None:
     """The copy at `path`, a file or a folder, or in the folder that the environment names."""
     if path is None and not os.environ.get(FOLDER):
         return None
@@ -87,7 +87,7 @@ def _local(source: Source, path: str | os.PathLike[str] | None) -> Path | None:
     return found
 
 
-def _packaged(source: Source) -> Path | None:
+def _packaged(source: DataSource) -> Path | None:
     if not source.package:
         return None
     spec = find_spec(source.package)  # finds it without importing it
@@ -115,7 +115,7 @@ def cache() -> Path:
     return Path(downloader().os_cache("driftbandit"))
 
 
-def _downloaded(source: Source) -> Path:
+def _downloaded(source: DataSource) -> Path:
     """The file in the cache, which is filled on first use."""
     name = source.url.rsplit("/", 1)[-1].replace("+", "-")
     remedy = f"download it by hand and set {FOLDER} to the folder that holds it"

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.datasets.files import FOLDER, Source, Table, cache, read
+from driftbandit.datasets.files import FOLDER, DataSource, DataTable, cache, read
 from driftbandit.datasets.rounds import Floats
-from driftbandit.files import write_whole
+from driftbandit.files import atomically
 
 WHEEL = "obp-0.4.1-py3-none-any.whl"
 SHA256 = "87dec9caf4283c25ab13036532e0a24566f1c7bdcad1653a8ded43b2f5ef8208"
@@ -27,7 +27,7 @@ POLICIES, CAMPAIGNS = ("random", "bts"), ("all", "men", "women")
 
 
 @dataclass(frozen=True, eq=False)
-class Log:
+class LoggedRounds:
     """Decisions of a policy that ran, in order of time; no outcome of anything else is known."""
 
     name: str
@@ -53,7 +53,7 @@ def open_bandit(
     campaign: str = "all",
     *,
     path: str | os.PathLike[str] | None = None,
-) -> Log:
+) -> LoggedRounds:
     """A small log of the Open Bandit Dataset (ZOZO, Inc.), 10,000 decisions of a fashion shop.
 
     `policy` is "random" or "bts" (Thompson sampling), `campaign` "all", "men" or "women". The
@@ -86,7 +86,7 @@ def _wheel() -> Path:
                 reason = (done.stderr.strip().splitlines() or ["no wheel"])[-1]
                 raise ValueError(f"pip cannot fetch obp 0.4.1 ({reason}): pass path=its wheel")
             cached.parent.mkdir(parents=True, exist_ok=True)
-            with write_whole(cached) as part:
+            with atomically(cached) as part:
                 part.write_bytes(fetched.read_bytes())
     if hashlib.sha256(cached.read_bytes()).hexdigest() != SHA256:
         raise ValueError(f"{cached} is not the wheel that was tested: delete it, and try again")
@@ -94,7 +94,7 @@ def _wheel() -> Path:
 
 
 @lru_cache(maxsize=4)
-def _log(policy: str, campaign: str, place: str) -> Log:
+def _log(policy: str, campaign: str, place: str) -> LoggedRounds:
     with TemporaryDirectory() as scratch:
         folder = Path(place)
         if folder.is_file():
@@ -107,18 +107,18 @@ def _log(policy: str, campaign: str, place: str) -> Log:
     return _arrays(f"open bandit, {policy}, {campaign}", rows, items)
 
 
-def _table(path: Path) -> Table:
-    return read(Source(files=(path.name,), url="", licence=""), path)
+def _table(path: Path) -> DataTable:
+    return read(DataSource(files=(path.name,), url="", licence=""), path)
 
 
-def _arrays(name: str, rows: Table, items: Table) -> Log:
+def _arrays(name: str, rows: DataTable, items: DataTable) -> LoggedRounds:
     users = [column for column in rows.header if column.startswith("user_feature")]
     affinities = [column for column in rows.header if column.startswith("user-item_affinity")]
     item, place, click, pscore = rows.numbers(["item_id", "position", "click", "propensity_score"])
     order = np.argsort(np.array(rows["timestamp"]), kind="stable")
     context, features = _levels(rows, users)
     kinds = [column for column in items.header if column.startswith("item_feature")]
-    return Log(
+    return LoggedRounds(
         name=name,
         context=context[order],
         affinity=np.column_stack(rows.numbers(affinities))[order],
@@ -135,7 +135,7 @@ def _arrays(name: str, rows: Table, items: Table) -> Log:
     )
 
 
-def _levels(table: Table, columns: list[str]) -> tuple[Floats, tuple[str, ...]]:
+def _levels(table: DataTable, columns: list[str]) -> tuple[Floats, tuple[str, ...]]:
     """One column of 0 and 1 per level of each of these columns, and their names."""
     parts, names = [], []
     for column in columns:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.datasets.files import Table
+from driftbandit.datasets.files import DataTable
 from driftbandit.datasets.rounds import Floats
 
 ELEC2 = ("period", "nswdemand", "vicprice", "vicdemand", "transfer")
@@ -37,7 +37,7 @@ class Raw(NamedTuple):
     times: NDArray[Any] | None = None
 
 
-def elec2(table: Table) -> Raw:
+def elec2(table: DataTable) -> Raw:
     """Will the price be above its mean of 24 hours (arm 1) or not (arm 0)?"""
     unnamed = "feat_1" in table.header  # as some copies are
     columns = [f"feat_{k}" for k in (1, 3, 4, 5, 6)] if unnamed else list(ELEC2)
@@ -47,13 +47,13 @@ def elec2(table: Table) -> Raw:
     return Raw(features[:, None], (*_wave_names("period", 2), *ELEC2[1:]), _one_of(label, 2))
 
 
-def weather(table: Table) -> Raw:
+def weather(table: DataTable) -> Raw:
     """Rain (arm 1) or not (arm 0)?"""
     *features, label = table.numbers([*(f"feat_{k}" for k in range(1, 9)), "target"])
     return Raw(np.column_stack(features)[:, None], WEATHER, _one_of(label, 2))
 
 
-def bike(table: Table) -> Raw:
+def bike(table: DataTable) -> Raw:
     """Low, middle or high demand (thirds of the file)? Hours without weather are left out."""
     table = table.where(lambda text: text not in MISSING, "temp")
     hour, month, work, count = table.numbers(["hr", "mnth", "workingday", "cnt"])
@@ -66,9 +66,9 @@ def bike(table: Table) -> Raw:
     return Raw(features, (*names, *_wave_names("month", 1)), _one_of(demand, 3), times)
 
 
-def flights(table: Table) -> Raw:
+def flights(table: DataTable) -> Raw:
     """Which of ten flights of a day to a city arrives on time? A cancelled one does not."""
-    rows = _tens(table)
+    rows = tens(table)
     carrier, origin = np.array(table["carrier"]), np.array(table["origin"])
     hour, minute, month, day = table.numbers(["hour", "minute", "month", "day"])
     columns = [*(carrier == name for name in CARRIERS), *(origin == name for name in ORIGINS)]
@@ -80,7 +80,7 @@ def flights(table: Table) -> Raw:
     return Raw(features, names, (delay <= 0)[rows].astype(float), np.array(dates, "datetime64[D]"))
 
 
-def _tens(table: Table) -> NDArray[np.int64]:
+def tens(table: DataTable) -> NDArray[np.int64]:
     """Flights of a day to a city, dealt at random into tens; what is left over is not played."""
     month, day = table.numbers(["month", "day"])
     date, (_, city) = 31 * month + day, np.unique(table["dest"], return_inverse=True)

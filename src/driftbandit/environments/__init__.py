@@ -1,6 +1,7 @@
 """Environments: simulated worlds whose truth moves, and streams of real data.
 
-Every policy that is played on a seed meets the same contexts and the same luck.
+Every policy that is played on a seed meets the same contexts and the same noise.
+May import recipes, problems, families and datasets, and no policy.
 """
 
 from driftbandit.environments.arms import Arms, FixedArms, FreshArms, GivenArms

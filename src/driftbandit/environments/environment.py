@@ -22,7 +22,7 @@ class Block:
     """Some consecutive rounds for n seeds; a subclass knows what a choice gives."""
 
     arms: Floats  # (rounds, n, N, d)
-    theta: Floats  # (rounds, n, d)    true parameters, NaN where nobody knows them
+    theta: Floats  # (rounds, n, d)    true parameters, NaN where they are unknown
 
     def __len__(self) -> int:
         return len(self.arms)

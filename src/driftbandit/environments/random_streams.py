@@ -1,6 +1,6 @@
 """Randomness as tapes: one independent stream per seed and purpose.
 
-Every policy that is played on a seed meets the same contexts and the same luck, and nothing
+Every policy that is played on a seed meets the same contexts and the same noise, and nothing
 depends on how many seeds run together or on how many rounds are drawn at once.
 """
 

@@ -18,7 +18,7 @@ from driftbandit.problem import Problem
 
 @dataclass(frozen=True, eq=False)
 class SimulatedBlock(Block):
-    """Rewards follow from x'theta and from luck."""
+    """Rewards follow from x'theta and from noise."""
 
     luck: Floats  # (rounds, n)       uniform numbers that decide the rewards
     family: Family

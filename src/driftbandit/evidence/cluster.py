@@ -23,6 +23,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -31,14 +32,14 @@ import numpy as np
 from driftbandit import validate
 from driftbandit.evidence.reading.chunk import Floats
 from driftbandit.evidence.reading.ledger import Where
-from driftbandit.loop.candidates.candidate_set import Panel
-from driftbandit.loop.learning.keyed import Keyed, Own, born
+from driftbandit.loop.candidates.candidate_set import CandidateSet
+from driftbandit.loop.learning.keyed import Keyed, KeyLearner, born
 from driftbandit.loop.learning.learner import Learner, digest, fingerprint
-from driftbandit.loop.state.reward_windows import Example
+from driftbandit.loop.state.definition import CurrentDefinition, Definition
+from driftbandit.loop.state.reward_windows import Change, Example
 from driftbandit.loop.storage.events import Event
-from driftbandit.loop.training.replay import Past, origin, unfold
+from driftbandit.loop.training.replay import origin, unfold
 from driftbandit.loop.training.trainer import CHUNK, Trainer
-from driftbandit.loop.writing.pending import Change
 from driftbandit.recipe import Recipe
 
 log = logging.getLogger("driftbandit.evidence")
@@ -102,9 +103,9 @@ class Children(Keyed):
         if x is not None and example.key is not None:
             self._train_own(example.key, example, x)
 
-    def _begun(self, key: str) -> Own:
+    def _begun(self, key: str) -> KeyLearner:
         row, last = self.births[key]
-        return Own(self.policy, row.copy(), last)
+        return KeyLearner(self.policy, row.copy(), last)
 
 
 def shard_of(key: str | None, shards: int) -> int:
@@ -116,8 +117,8 @@ def encoded(where: Where, examples: list[Example], version: str) -> ShardExample
     with where.opened() as (ledger, known):
         notes = Notes(known.declaration, known.versions[version])
         notes.taken = []
-        none = Panel(known._replace(settings={}))  # rows are only encoded: none is compared
-        trainer = Trainer(notes, none, ledger, dict(known.versions))
+        unwatched = replace(known, settings={})  # rows are only encoded: no policies are compared
+        trainer = Trainer(notes, CandidateSet(CurrentDefinition(unwatched)), ledger)
         for k in range(0, len(examples), CHUNK):
             trainer.train(examples[k : k + CHUNK])
     return ShardExamples(examples, np.array(notes.taken))
@@ -165,7 +166,7 @@ def trained(
     return children.state()
 
 
-def _loaded(kind: Any, known: Past, checkpoint: Checkpoint) -> Any:
+def _loaded(kind: Any, known: Definition, checkpoint: Checkpoint) -> Any:
     about, state = checkpoint
     version = known.versions[about["version"]]
     learner = kind(known.declaration, version)
@@ -182,7 +183,7 @@ def spread(where: Where, scheduler: str, workers: int | None) -> Keyed:
                 "one learner learns one example after the other: only a loop with key= can be "
                 "spread over workers; leave scheduler out"
             )
-        known.declaration.trained.warm()  # workers would race to compile
+        known.declaration.timed_policy.warm()  # workers would race to compile
         state, changes = unfold(ledger, known, origin(ledger))
         assert isinstance(state.learner, Keyed)
         with _client(scheduler, count, known) as (client, luggage):
@@ -193,16 +194,16 @@ def spread(where: Where, scheduler: str, workers: int | None) -> Keyed:
 
 
 @contextmanager
-def _client(scheduler: str, workers: int | None, known: Past) -> Iterator[tuple[Any, Any]]:
+def _client(scheduler: str, workers: int | None, known: Definition) -> Iterator[tuple[Any, Any]]:
     """A cluster, and what its workers must import."""
     try:
         from distributed import default_client
     except ImportError:
         raise ImportError("a cluster needs Dask: pip install 'driftbandit[dask]'") from None
-    from driftbandit.lab.run.plugin_files import Luggage
+    from driftbandit.lab.run.plugin_files import PluginFiles
     from driftbandit.lab.run.workers import pool_of
 
-    luggage = Luggage.of_recipes([json.dumps(known.declaration.to_dict())])
+    luggage = PluginFiles.of_recipes([json.dumps(known.declaration.to_dict())])
     with pool_of(workers or os.cpu_count() or 1, scheduler, luggage):
         yield default_client(), luggage
 
@@ -212,7 +213,7 @@ def _stretches(changes: Iterable[Change]) -> Iterator[tuple[list[Example], Event
     examples: list[Example] = []
     for change in changes:
         growth = change if isinstance(change, Event) else None
-        if growth is not None and growth.kind != "grow":
+        if growth is not None and growth.kind != "add_features":
             raise ValueError(f"a cluster cannot replay {growth.kind!r}: leave scheduler out")
         if isinstance(change, Example):
             examples.append(change)
@@ -252,7 +253,7 @@ class _Work:
         each = zip(self.own, parts, births)
         self.own = [run(trained, self.where, *those, growth) for those in each]
         if growth is not None:
-            self.version = Recipe.from_dict(growth.read()["features"]).version
+            self.version = Recipe.from_dict(growth.read().features).version
         self._keep_pace()
 
     def _dealt(self, examples: list[Example]) -> list[list[Example]]:
@@ -274,7 +275,7 @@ class _Work:
                 if future.status == "error":
                     future.result()
 
-    def whole(self, known: Past) -> Keyed:
+    def whole(self, known: Definition) -> Keyed:
         """All learners together."""
         population, *own = self.client.gather([self.population, *self.own])
         about, state = _joined(population.checkpoint, own)

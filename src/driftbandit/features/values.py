@@ -12,7 +12,6 @@ from driftbandit import validate
 # Types that NumPy turns into the right float, None into NaN: whole columns are checked by type.
 NUMBERS = frozenset({float, int, type(None), np.float64, np.float32, np.int64, np.int32, np.uint8})
 FLAGS = frozenset({bool, type(None), np.bool_})
-nearest = validate.nearest  # modules of loop/ import it from here
 
 
 def missing(value: Any) -> bool:

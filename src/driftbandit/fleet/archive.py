@@ -30,7 +30,7 @@ def save(fleet: Fleet, path: str | os.PathLike[str]) -> None:
 
 def _columns(fleet: Fleet) -> Iterator[tuple[str, Any]]:
     number = 0
-    for number, (keys, rows) in enumerate(fleet._members.pages(), start=1):
+    for number, (keys, rows) in enumerate(fleet.pages(), start=1):
         for name, array in zip(("kinds", "ends", "keys"), packed(keys)):
             yield f"{name}.{number}", array
         yield f"rows.{number}", rows

@@ -15,10 +15,10 @@ from driftbandit.fleet import archive
 from driftbandit.fleet.batch import Key, Keys, floats_of, key_of, keys_of
 from driftbandit.fleet.batch_errors import blame, wrong_arms, wrong_rows
 from driftbandit.fleet.directory import distinct
-from driftbandit.fleet.learner import Learner
+from driftbandit.fleet.learner import FleetLearner
 from driftbandit.fleet.residency import Members
-from driftbandit.fleet.table import OWN, Table
-from driftbandit.fork_safety import Stream, forkable_lock
+from driftbandit.fleet.table import OWN, RowTable
+from driftbandit.fork_safety import NormalStream, forkable_lock
 from driftbandit.policies import Policy
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.prediction import Prediction, predictions
@@ -72,13 +72,13 @@ class Fleet:
         store: str | os.PathLike[str] | None = None,
         seed: int = 0,
     ) -> None:
-        table = Table(_fresh(policy, dtype))
+        table = RowTable(_fresh(policy, dtype))
         self.policy, self.dtype = policy, dtype
-        self._stream = Stream(seed, policy.noise_size)
+        self._stream = NormalStream(seed, policy.noise_size)
         self._lock = forkable_lock()
         self._members = Members(table, self._opened(table, memory_budget, store))
 
-    def _opened(self, table: Table, budget: Any, store: Any) -> Any:
+    def _opened(self, table: RowTable, budget: Any, store: Any) -> Any:
         """The disk, if there is to be one."""
         if budget is None and store is None:
             return None
@@ -123,7 +123,7 @@ class Fleet:
 
     def predict(self, keys: Any, arms: ArrayLike, *, level: float | None = None) -> Prediction:
         """Mean reward of every arm for every key with an interval, each (B, N), as `Bandit.predict`
-        gives it; a key that nobody has met predicts like a beginner."""
+        gives it; a key without a learner predicts like a new one."""
         batch = keys_of(keys)
         X = self._arms(len(batch), arms)
         self._check_arms(batch, X)
@@ -186,8 +186,8 @@ class Fleet:
                 done += len(which)
 
     def forget(self, steps: float, keys: Any = None) -> None:
-        """Age the memories of these keys, or of all, by so many rounds without data; a key that
-        nobody has met has nothing to forget."""
+        """Age the memories of these keys, or of all, by so many rounds without data; a key
+        without a learner has nothing to forget."""
         steps = validate.nonnegative("steps", steps, "rounds that passed without data")
         with self._lock:
             batch = keys_of(list(self) if keys is None else keys)
@@ -236,11 +236,11 @@ class Fleet:
         place, table = self._place(key), self._members.table
         table.rows[place] = rows[0] if self.dtype == "float64" else self.policy.narrow(rows)[0]
 
-    def __getitem__(self, key: Key) -> Learner:
+    def __getitem__(self, key: Key) -> FleetLearner:
         key = key_of(key)
         if key not in self:
             raise KeyError(key)
-        return Learner(self, key)
+        return FleetLearner(self, key)
 
     def __contains__(self, key: Any) -> bool:
         try:
@@ -261,7 +261,12 @@ class Fleet:
     def __iter__(self) -> Iterator[Key]:
         """The keys as they are now, in no particular order."""
         with self._lock:
-            return iter([key for keys, _ in self._members.pages() for key in keys])
+            return iter([key for keys, _ in self.pages() for key in keys])
+
+    def pages(self) -> Iterator[tuple[list[Key], Any]]:
+        """Give keys and rows of all learners, many at a time: those in memory, then those of the
+        store, which stay there. The fleet must not be trained meanwhile."""
+        yield from self._members.pages()
 
     @property
     def bytes_per_learner(self) -> int:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from driftbandit.fleet.fleet import Fleet
 
 
-class Learner(Bandit):
+class FleetLearner(Bandit):
     """A `Bandit` whose memory is a row of a fleet: what it learns, the fleet has learnt.
 
     Copying or pickling it gives a bandit of its own.

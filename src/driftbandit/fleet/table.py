@@ -11,12 +11,12 @@ from driftbandit.core.layout import Ints
 OWN = 17  # bytes of a row beside the learner: `used`, `copied`, and its place in `free`
 
 
-class Table:
+class RowTable:
     """Rows (n, size) that grow by doubling; row 0 is a learner that has seen nothing.
 
     New room is not written to before it is needed, so the system gives out its pages only then:
     growing never holds more than the rows there were, twice. `version` changes whenever a row may
-    lie elsewhere or belong to somebody else.
+    lie elsewhere or belong to another learner.
     """
 
     def __init__(self, fresh: Any) -> None:

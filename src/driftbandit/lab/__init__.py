@@ -1,4 +1,8 @@
-"""The lab: studies as files, run anywhere, resumed at will, kept as Parquet, shown as reports."""
+"""The lab: studies as files (`study`), run anywhere and kept as Parquet (`run`), shown (`report`).
+
+May import everything but the service, evidence and loops. A report imports `run` and `study`, a run
+imports `study`, and a study neither.
+"""
 
 from driftbandit.lab.report.regret_slopes import fit_orders
 from driftbandit.lab.report.report import names_of, write_report

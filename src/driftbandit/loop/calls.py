@@ -1,43 +1,66 @@
-"""Calls of a loop before they are stored: decisions, rewards, cancels and metrics as tickets."""
+"""Calls of a loop: a question or a reward becomes a stored event, and an answer.
+
+`decide` reads from top to bottom: request -> rows -> probabilities and a draw -> payload -> writer
+-> answer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from driftbandit import validate
 from driftbandit.durations import moment
-from driftbandit.loop import elsewhere
-from driftbandit.loop.deciding import payloads
-from driftbandit.loop.deciding.choose import Asked, Ready, choose, ready
-from driftbandit.loop.deciding.request import new_id, request, text
-from driftbandit.loop.deciding.types import Decision, Explain, Request, Slate
-from driftbandit.loop.runtime import Desk
-from driftbandit.loop.storage.events import LedgerError
-from driftbandit.loop.writing.pending import Started, Ticket
+from driftbandit.loop.config import Settings
+from driftbandit.loop.deciding import slates
+from driftbandit.loop.deciding.choose import NO_VOTES, decided, role
+from driftbandit.loop.deciding.payloads import Choice, again
+from driftbandit.loop.deciding.request import request
+from driftbandit.loop.deciding.types import (
+    Answer,
+    Decision,
+    Explain,
+    Request,
+    Slate,
+    View,
+    Vote,
+    Votes,
+)
+from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.learning.learner import Learner
+from driftbandit.loop.runtime import Runtime
+from driftbandit.loop.state.definition import Version
+from driftbandit.loop.storage.events import LIVE, Cancel, Metric, Reward
+from driftbandit.loop.writing.pending import Pending
+from driftbandit.policies.base import Floats
+
+RECORDED, CANCELLED = "recorded", "cancelled"
 
 
-class Question(NamedTuple):
-    """A decision to be made; `at` is None for now."""
+class Encoded(NamedTuple):
+    """Rows of a request that were encoded before, by the features of a version."""
 
-    request: Request
-    who: Asked
-    at: Any
-    fresh: bool  # whether the id was made for it
+    version: Version
+    X: Floats  # (k, K, size)
 
 
 class Calls:
     """`explain` says why the decision with an id was made."""
 
-    def __init__(self, desk: Desk, explain: Callable[[str], Any]) -> None:
-        self._desk, self._explain = desk, explain
-        self._declaration = desk.past.declaration
+    def __init__(self, runtime: Runtime, explain: Callable[[str], Any]) -> None:
+        self._runtime, self._explain = runtime, explain
+        self._declaration = runtime.definition.now.declaration
 
-    def decide(self, context: Any, arms: Any, **options: Any) -> Started:
-        """A choice that is not stored yet."""
-        return self._answer(self._question(context, arms, **options))
+    def decide(self, *given: Any, **options: Any) -> Decision | Slate:
+        """Make a decision, and wait until it is stored."""
+        made = self._choose(self.ask(*given, **options))
+        pending = self._pending(made)
+        self._runtime.writer.submit(pending)
+        return self._answer(made, pending)
 
-    def _question(
+    def ask(
         self,
         context: Any,
         arms: Any,
@@ -48,96 +71,198 @@ class Calls:
         default: Any = None,
         at: Any = None,
         fallback: bool = False,
-    ) -> Question:
-        """A `fallback` was made elsewhere."""
-        asked = request(context, arms, default, k)
-        own = new_id() if id is None else text("id", id)
-        whose = None if key is None else text("key", key)
+    ) -> Request:
+        """Return the request of a decision."""
         if key is None and self._declaration.key is not None:
             raise ValueError(f"each {self._declaration.key} has a learner of its own: pass key=")
-        return Question(asked, Asked(self._declaration.seed, own, whose, fallback), at, id is None)
+        when = None if at is None else moment(at, 0.0)
+        return request(context, arms, default, k, id=id, key=key, at=when, fallback=fallback)
 
-    def _answer(self, question: Question, before: Ready | None = None) -> Started:
-        """What is `ready` need not be encoded again."""
-        (asked, who, at, fresh), desk = question, self._desk
-        desk.catch_up()
-        when, (seq, chosen) = moment(at, desk.clerk.clock), desk.current
-        made = choose(desk.learner, desk.panel, chosen, asked, who, when, before)
-        ticket = Ticket("decide", None if at is None else when, who.id, who.key, fresh=fresh)
-        ticket.data = payloads.logged(asked, made, seq)
+    def _choose(self, asked: Request, before: Encoded | None = None) -> Choice:
+        """Decide with what the learner knows now; rows may have been encoded before."""
+        runtime = self._runtime
+        runtime.writer.check()
+        if runtime.inline:
+            runtime.catch_up()
+        seq, settings = runtime.definition.now.current
+        played = role(settings, asked, self._declaration.seed, runtime.candidates.demoted)
+        while True:
+            version, X = before or self._encode(asked)
+            with runtime.learner.lock:
+                if runtime.learner.version is version:  # it has not grown meanwhile
+                    return self._chosen(asked, played, seq, settings, version, X)
+            before = None
 
-        def finish() -> Decision | Slate:
-            if ticket.known is not None:
-                event = desk.ledger.events([ticket.known])[ticket.known]
-                explain: Explain = lambda: self._explain(who.id)  # noqa: E731
-                return payloads.again(event, asked, who.key, explain)
-            desk.remember(ticket, made)
-            return payloads.first(who.id, asked, made)
+    def _chosen(
+        self, asked: Request, played: str, seq: int, settings: Settings, version: Version, X: Floats
+    ) -> Choice:
+        """Return probabilities and a draw; the caller holds the learner's lock."""
+        learner, seed = self._runtime.learner, self._declaration.seed
+        at = asked.at
+        if at is None:
+            at = self._runtime.writer.clock if learner.timed or settings.trials else 0.0
+        # in a trial all policies have learnt the same examples: one position is logged for all
+        view = (learner.exact if settings.trials else learner.view)(at, asked.key)
+        if not asked.names:
+            none: list[Any] = [None for _ in asked.defaults]
+            answer = Answer(none, [[] for _ in none], none, played)
+            return Choice(asked, answer, seq, version, view, X, X[0], NO_VOTES)
+        votes = self._votes(asked, played, settings, at) if settings.trials else NO_VOTES
+        arms, p = decided(settings, asked, played, seed, X, view, votes)
+        if votes:
+            words = seed, asked.id, view.policy
+            live = settings.exploration.probabilities(view.bandit, X[0], words)
+            votes = {LIVE: Vote(live, view.aged), **votes}
+        theta = view.theta.copy()
+        z = X[np.arange(len(arms)), arms] @ theta
+        means = np.atleast_1d(version.policy.problem.family.mu(z)).tolist()
+        answer = Answer([*arms], p.tolist(), means, played)
+        return Choice(asked, answer, seq, version, view, X, theta, votes)
 
-        return Started(ticket, finish)
+    def _votes(self, asked: Request, played: str, settings: Settings, at: float) -> Votes:
+        def view(_: str, one: Learner) -> View:
+            return one.exact(at, asked.key)
+
+        return self._runtime.candidates.votes(settings, asked, played, view)
+
+    def _encode(self, asked: Request) -> Encoded:
+        version = self._runtime.learner.version
+        if self._runtime.definition.now.shadows:  # columns may be for other policies
+            asked = self._runtime.candidates.read(version.features, asked)
+        if asked.k is None and asked.names:
+            return Encoded(version, version.features.encode(asked.context, asked.arms)[None])
+        return Encoded(version, slates.rows(version.features, asked))
+
+    def _pending(self, made: Choice) -> Pending:
+        asked = made.request
+        return Pending(
+            "decide",
+            asked.at,
+            asked.id,
+            asked.key,
+            data=made.logged(),
+            k=asked.k,
+            new_id=asked.new_id,
+        )
+
+    def _answer(self, made: Choice, pending: Pending) -> Decision | Slate:
+        """Return the decision; the one of before, if its id has been used."""
+        if pending.known is not None:
+            event = self._runtime.ledger.events([pending.known])[pending.known]
+            id = made.request.id
+            explain: Explain = lambda: self._explain(id)  # noqa: E731
+            return again(event, made.request, explain)
+        if not self._runtime.inline and pending.event is not None:
+            self._runtime.trainer.remember(pending.event, made)
+        return made.first()
 
     def record_fallback(
         self, context: Any, arms: Any, *, id: Any = None, default: Any = None, **options: Any
-    ) -> Started:
-        """A choice that was made elsewhere."""
-        elsewhere.check(id, default)
-        made = self.decide(context, arms, id=id, default=default, **options, fallback=True)
+    ) -> str:
+        """Store a decision that a client made alone."""
+        asked = self._fallback(context, arms, id=id, default=default, **options)
+        made = self._choose(asked)
+        pending = self._pending(made)
+        self._runtime.writer.submit(pending)
+        return self._recorded(made, pending)
 
-        def cancel() -> str:
-            return self._desk.submit(self.cancel(id).ticket).word
+    def _fallback(self, *given: Any, id: Any = None, default: Any = None, **more: Any) -> Request:
+        if id is None or default is None:
+            raise ValueError(
+                "a decision made elsewhere has an id and played its default: pass both"
+            )
+        return self.ask(*given, id=id, default=default, fallback=True, **more)
 
-        return elsewhere.recorded(made, default, cancel)
+    def _recorded(self, made: Choice, pending: Pending) -> str:
+        """Cancel the loop's own choice under this id, if there is another: its answer was lost on
+        the way, so it was never shown."""
+        found, default = self._answer(made, pending), made.request.default
+        chosen = found.arms if isinstance(found, Slate) else [found.arm]
+        if chosen == (list(default) if isinstance(found, Slate) else [default]):
+            return RECORDED
+        self._runtime.writer.submit(self.cancel(made.request.id))
+        return CANCELLED
 
-    def reward(self, id: str, value: float, *, position: Any = None, at: Any = None) -> Started:
+    def reward(self, id: str, value: float, *, position: Any = None, at: Any = None) -> Pending:
+        """Return a reward that is to be stored."""
         _, clipped = self._declaration.reward.inside(value)
         raw = min(max(float(value), -validate.LARGEST), validate.LARGEST)  # JSON has no infinity
-        return self._say("reward", id, {"value": raw, "clipped": clipped}, at, position)
+        return _said("reward", id, Reward(raw, clipped), position, at)
 
-    def cancel(self, id: str, *, position: Any = None, at: Any = None) -> Started:
-        return self._say("cancel", id, {}, at, position)
+    def cancel(self, id: str, *, position: Any = None, at: Any = None) -> Pending:
+        """Return a cancel that is to be stored."""
+        return _said("cancel", id, Cancel(), position, at)
 
     def metric(
         self, id: str, name: str, value: float, *, position: Any = None, at: Any = None
-    ) -> Started:
+    ) -> Pending:
+        """Return a metric that is to be stored."""
         clean = validate.number("value", value, "of a metric")
-        return self._say("metric", id, {"name": text("name", name), "value": clean}, at, position)
-
-    def _say(self, kind: str, id: str, data: dict[str, Any], at: Any, position: Any) -> Started:
-        when = None if at is None else moment(at, 0.0)
-        if position is not None:
-            data["position"] = validate.count("position", position, "in a slate", least=0)
-        ticket = Ticket(kind, when, text("id", id), data=data)
-        return Started(ticket, lambda: ticket.word)
+        return _said("metric", id, Metric(validate.text("name", name), clean), position, at)
 
     def submit_many(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:
-        """Answers to many calls that are stored together; in place of one that is refused, the
-        error."""
+        """Answer many calls that are stored together; an error stands in place of the answer of a
+        call that is refused."""
         begun = [_tried(self._begin, *call) for call in calls]
-        asked = [each.request for each in begun if isinstance(each, Question)]
-        rows = iter(ready(self._desk.learner, self._desk.panel, asked))
-        started = [
-            _tried(self._answer, each, next(rows)) if isinstance(each, Question) else each
+        asked = [each for each in begun if isinstance(each, Request)]
+        rows = iter(self._encode_all(asked))
+        made = [
+            _tried(self._choose, each, next(rows)) if isinstance(each, Request) else each
             for each in begun
         ]
-        self._desk.submit_all([each.ticket for each in started if isinstance(each, Started)])
-        return [each.end() if isinstance(each, Started) else each for each in started]
+        pending = [
+            _tried(self._pending, each) if isinstance(each, Choice) else each for each in made
+        ]
+        self._runtime.writer.submit_all([each for each in pending if isinstance(each, Pending)])
+        return [_tried(self._end, *both) for both in zip(made, pending)]
 
-    def _begin(self, kind: str, options: Mapping[str, Any]) -> Question | Started:
-        known: dict[str, Callable[..., Question | Started]] = {
-            "decide": self._question,
-            "record_fallback": self.record_fallback,
+    def _begin(self, kind: str, options: Mapping[str, Any]) -> Request | Pending:
+        known: dict[str, Callable[..., Request | Pending]] = {
+            "decide": self.ask,
+            "record_fallback": self._fallback,
             "reward": self.reward,
             "cancel": self.cancel,
         }
         if kind not in known:
-            raise ValueError(
-                f"a call is 'decide', 'record_fallback', 'reward' or 'cancel', got {kind!r}"
-            )
+            raise ValueError(f"a call is one of {', '.join(map(repr, known))}, got {kind!r}")
         return known[kind](**options)
+
+    def _encode_all(self, asked: Sequence[Request]) -> list[Encoded | None]:
+        """Return the rows of many requests, encoded at once, which is faster. If one is a slate or
+        has no arm, or is refused, each is encoded on its own, and it shows which one it was."""
+        version = self._runtime.learner.version
+        try:
+            read = [self._runtime.candidates.read(version.features, each) for each in asked]
+            if len(asked) > 1 and all(each.names and each.k is None for each in read):
+                contexts, arms = [each.context for each in read], [each.arms for each in read]
+                found = version.features.encode_each(contexts, arms)
+                return [Encoded(version, X[None]) for X in found]
+        except ValueError:
+            pass
+        return [None] * len(asked)
+
+    def _end(self, made: Any, pending: Any) -> Any:
+        """Return the answer of a call, or what is wrong with it."""
+        if not isinstance(pending, Pending):
+            return pending
+        if pending.error is not None:
+            return pending.error
+        if not isinstance(made, Choice):
+            return pending.word
+        if made.request.fallback:
+            return self._recorded(made, pending)
+        return self._answer(made, pending)
+
+
+def _said(kind: str, id: str, payload: Any, position: Any, at: Any) -> Pending:
+    when = None if at is None else moment(at, 0.0)
+    if position is not None:
+        payload.position = validate.count("position", position, "in a slate", least=0)
+    return Pending(kind, when, validate.text("id", id), payload=payload)
 
 
 def _tried(step: Callable[..., Any], *args: Any) -> Any:
-    """What a step gives, or why it is refused."""
+    """Return what a step gives, or why it is refused."""
     try:
         return step(*args)
     except LedgerError:

@@ -1,4 +1,9 @@
-"""What a loop is: declared once, and the settings that may change."""
+"""What a loop is told: every option with its type, default, meaning and check, in one place.
+
+`Declaration` holds the options that never change, `Settings` those that `Loop.configure` changes.
+A new option is one field here, with its meaning; the signature of `Loop`, the ledger, HTTP and the
+table in the documentation follow from the fields.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +11,16 @@ import math
 import numbers
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, cast
+from types import MappingProxyType
+from typing import Any, ClassVar, TypedDict, cast
 
 from driftbandit import validate
 from driftbandit.durations import seconds
 from driftbandit.features import Features
-from driftbandit.loop import time_discount as clocks
-from driftbandit.loop.deciding.request import text
+from driftbandit.loop import time_discount
 from driftbandit.loop.exploration import Floor, Rule
-from driftbandit.loop.guard import Guard
 from driftbandit.policies.auto import AutoDOMD
 from driftbandit.policies.domd import DOMD
 from driftbandit.policies.rows import RowPolicy
@@ -25,21 +29,107 @@ from driftbandit.reward import Reward
 
 CLOCKS = ("wall", "events")
 MODES = ("active", "apprentice")
+LEVEL = 0.95
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def meaning(text: str) -> dict[str, str]:
+    """Return the metadata of a field that is an option: its row in the documentation."""
+    return {"meaning": text}
+
+
+class Changeable(TypedDict, total=False):
+    """The options of `Loop.configure`, as type checkers see them; None leaves one as it is."""
+
+    exploration: float | Rule | None
+    mode: str | None
+    holdout: float | None
+    guard: Guard | bool | None
+
+
+class Options(Changeable, total=False):
+    """The options of `Loop`, as type checkers see them; None leaves one as it was declared."""
+
+    features: Features | None
+    reward: Reward | None
+    policy: type[RowPolicy] | RowPolicy | None
+    half_life: Any
+    retention: Any
+    key: str | None
+    seed: int | None
+    clock: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guard(Recipe):
+    """Watches the live policy against the default, and metrics of all candidates.
+
+    Once the live policy is worse than the default with confidence `level`, the default is played,
+    until a policy is promoted again. `metrics` are secondary metrics by name, such as
+    {"complaints": Reward(0, 1, goal="min", wait="30min", missing=0)}: a candidate that is worse in
+    one of them with confidence `level` is not promoted. A metric counts when it is recorded before
+    its decision is trained; `wait` is that of the loop's reward, or left out.
+    """
+
+    level: float = LEVEL
+    metrics: Mapping[str, Reward] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, metric in self.metrics.items():
+            validate.text("a metric's name", name)
+            if not isinstance(metric, Reward):
+                raise ValueError(
+                    f"metric {name!r} needs its range, such as Reward(0, 1, goal='min'), got "
+                    f"{validate.show(metric)}"
+                )
+        level = validate.interval("level", self.level, "confidence", low=0.0, high=1.0 - 1e-9)
+        self._set(level=level, metrics=MappingProxyType(dict(self.metrics)))
+
+    def check_wait(self, reward: Reward) -> None:
+        """Raise unless metrics are known when their decision is trained."""
+        for name, metric in self.metrics.items():
+            if metric.wait not in (0.0, reward.wait):
+                raise ValueError(
+                    f"metric {name!r} waits for {metric.wait:g} s and its decisions for "
+                    f"{reward.wait:g} s: declare the same wait for both"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration(Recipe):
-    """What never changes in the life of a loop, except that its features may grow."""
+    """What never changes in the life of a loop, except that features may be added."""
 
-    features: Features
-    reward: Reward
-    policy: Any = None  # a class, or a recipe for the features' problem
-    half_life: Any = None
-    retention: Any = None
-    seed: int = 0
-    clock: str = "wall"
-    key: str | None = None  # what each learner belongs to, if there is one for each
+    features: Features = field(
+        metadata={"meaning": "what a row of raw values means; a new loop needs it"}
+    )
+    reward: Reward = field(metadata=meaning("what a reward means; a new loop needs it"))
+    policy: Any = field(
+        metadata={"meaning": "AutoDOMD, or DOMD, or one made for `features.problem(reward)`"},
+        default=None,
+    )
+    half_life: Any = field(
+        metadata={
+            "meaning": 'forget in time: "7d" for DOMD, "auto" for AutoDOMD; in rounds if None'
+        },
+        default=None,
+    )
+    retention: Any = field(
+        metadata={"meaning": 'how long events are kept, such as "90d"; forever if None'},
+        default=None,
+    )
+    seed: int = field(default=0, metadata=meaning("of all draws"))
+    clock: str = field(
+        metadata={
+            "meaning": '"wall", or "events": time is the largest `at` so far, to fill in a past'
+        },
+        default="wall",
+    )
+    key: str | None = field(
+        metadata={
+            "meaning": 'such as "user_id": a learner for each, which begins like the population\'s'
+        },
+        default=None,
+    )
     former: ClassVar[Mapping[str, str]] = {"keep": "retention"}
 
     def __post_init__(self) -> None:
@@ -50,15 +140,16 @@ class Declaration(Recipe):
         if self.clock not in CLOCKS:
             raise ValueError(f"clock must be one of {CLOCKS}, got {validate.show(self.clock)}")
         if self.key is not None:
-            text("key", self.key)
+            validate.text("key", self.key)
+        kept = self.retention
         self._set(
             policy=self._policy(),
             seed=validate.count("seed", self.seed, "of the loop's random choices", least=0),
-            retention=None if self.retention is None else seconds(self.retention, "retention"),
+            retention=None if kept is None else seconds(kept, "retention"),
         )
         if self.half_life not in (None, "auto"):
             self._set(half_life=seconds(self.half_life, "half_life"))
-        self.trained  # noqa: B018  (checks `half_life`)
+        self.timed_policy  # noqa: B018  (checks `half_life`)
         if self.retention is not None and self.retention <= self.reward.wait:
             raise ValueError(
                 f"retention must be longer than wait, {self.reward.wait:g} s, got "
@@ -66,7 +157,7 @@ class Declaration(Recipe):
             )
 
     def _policy(self) -> RowPolicy:
-        """The policy for rows of the features."""
+        """Return the policy for rows of the features."""
         problem, policy = self.features.problem(self.reward), self.policy
         if policy is None:
             policy = AutoDOMD if self.key is None else DOMD
@@ -89,21 +180,34 @@ class Declaration(Recipe):
         return policy
 
     @cached_property
-    def trained(self) -> RowPolicy:
-        """The policy with its memory in time, where that is asked for."""
+    def timed_policy(self) -> RowPolicy:
+        """The policy with its memory in time, if that is asked for."""
         if self.half_life is None:
             return self.policy
-        return cast(RowPolicy, clocks.timed(self.policy, self.half_life))
+        return cast(RowPolicy, time_discount.timed(self.policy, self.half_life))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(Recipe):
     """How decisions are made: each change is an event."""
 
-    exploration: Rule = field(default_factory=Floor)
-    mode: str = "active"
-    holdout: float = 0.0
-    guard: Guard | None = None
+    exploration: Rule = field(
+        metadata={"meaning": "share of uniform exploration, or a rule such as Thompson(0.02)"},
+        default_factory=Floor,
+    )
+    mode: str = field(
+        metadata={"meaning": '"active", or "apprentice": play the default, and learn from it'},
+        default="active",
+    )
+    holdout: float = field(
+        metadata={"meaning": "share of keys that always gets the default"}, default=0.0
+    )
+    guard: Guard | None = field(
+        metadata={
+            "meaning": "Guard(): the default takes over once it is proved better; False ends that"
+        },
+        default=None,
+    )
     trials: Mapping[str, float] = field(default_factory=dict)  # shares of decisions by candidate
     former: ClassVar[Mapping[str, str]] = {"rule": "exploration"}
 
@@ -116,14 +220,16 @@ class Settings(Recipe):
         holdout = validate.nonnegative("holdout", self.holdout, "share of keys")
         if holdout >= 1.0:
             raise ValueError(f"holdout must be below 1, such as 0.05, got {holdout:g}")
+        guard: Any = self.guard
+        if guard is False:
+            self._set(guard=None)
         if self.guard is not None and not isinstance(self.guard, Guard):
             raise ValueError(f"guard must be Guard(...) or False, got {validate.show(self.guard)}")
         self._set(holdout=holdout, trials=self._shares())
+        needs = self.mode == "apprentice" or holdout > 0.0 or self.guard is not None
+        self._set(needs_default=needs)
 
-    @property
-    def may_stand_aside(self) -> bool:
-        """Whether a decision may need its default."""
-        return self.mode == "apprentice" or self.holdout > 0.0 or self.guard is not None
+    needs_default: ClassVar[bool]  # whether a decision may have to play its default
 
     def _shares(self) -> dict[str, float]:
         meaning = "part of all decisions"
@@ -132,6 +238,28 @@ class Settings(Recipe):
         if total >= 1.0:
             raise ValueError(f"the shares of all trials must add up to less than 1, got {total:g}")
         return {name: share for name, share in shares.items() if share > 0.0}
+
+    def changed(self, given: Mapping[str, Any]) -> Settings:
+        """Return the settings with what was given (not None) changed."""
+        own = [each.name for each in fields(self) if given.get(each.name) is not None]
+        return replace(self, **{name: given[name] for name in own})
+
+
+OPTIONS: dict[str, str] = {
+    each.name: each.metadata["meaning"]
+    for kind in (Declaration, Settings)
+    for each in fields(kind)
+    if "meaning" in each.metadata
+}  # every option of a loop with its meaning, as the documentation shows it
+
+
+def check_options(given: Mapping[str, Any]) -> None:
+    """Raise if an option has a name that no loop has."""
+    for name in given:
+        if name not in OPTIONS:
+            raise TypeError(
+                f"a loop has no option {name!r}: {validate.nearest(name, list(OPTIONS))}"
+            )
 
 
 def exploration_rule(given: Any) -> Rule:
@@ -147,6 +275,7 @@ def exploration_rule(given: Any) -> Rule:
 
 
 def check_name(name: Any) -> str:
+    """Return the name of a loop; raise if it cannot be one."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise ValueError(
             "a loop's name is up to 64 letters, digits, '.', '_' and '-', and begins with a letter "

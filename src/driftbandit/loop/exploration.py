@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
 from driftbandit import validate
 from driftbandit.bandit import Bandit
 from driftbandit.features.hashing import stable
-from driftbandit.policies.base import Floats, Ints
+from driftbandit.policies.base import Floats
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.recipe import Recipe
 
@@ -30,12 +30,7 @@ def draw(*words: int | str) -> float:
     >>> draw(7, "decision 1", "pick") == draw(7, "decision 1", "pick")
     True
     """
-    return math.ldexp(_hash(words) >> 11, -53)
-
-
-def _hash(words: Words) -> int:
-    """64 bits; JSON keeps ("a", "b") and ("ab",), or 1 and "1", apart."""
-    return stable(json.dumps(words))
+    return math.ldexp(stable(json.dumps(words)) >> 11, -53)  # JSON keeps 1 and "1" apart
 
 
 def pick(p: Floats, words: Words) -> int:
@@ -90,7 +85,7 @@ class Floor(Rule):
     """
 
     def weights(self, bandit: Bandit, X: Floats, words: Words) -> Floats:
-        if bandit.policy.noise_size:
+        if bandit.draws:
             raise ValueError(
                 f"{bandit.policy.name} draws its arms, so their probabilities are not known: use "
                 "exploration='ucb', or exploration=Thompson()"
@@ -122,7 +117,7 @@ class Thompson(Rule):
         if not isinstance(bandit.policy, RowPolicy):
             raise ValueError(f"{bandit.policy.name} has no distribution to draw from: use DOMD")
         bandit.policy.problem.check_contexts(X)
-        rng = np.random.default_rng(_hash((*words, "draw")))
+        rng = np.random.default_rng(stable(json.dumps((*words, "draw"))))
         noise = rng.standard_normal((X.shape[1], self.draws))
         C = np.linalg.cholesky(bandit.curvature)
         drawn = bandit.theta[:, None] + self.width * np.linalg.solve(C.T, noise)  # C C' = H
@@ -164,26 +159,3 @@ def means(bandit: Bandit, X: Floats) -> Floats:
         raise ValueError(f"{bandit.policy.name} keeps no estimate to compare arms by: use DOMD")
     problem.check_contexts(X)
     return np.clip(problem.family.mu(X @ theta), problem.family.low, problem.family.high)
-
-
-class Sequence(NamedTuple):
-    """Arms in order of position, and the probabilities of all K arms at each position, given
-    those before it: 0 for arms that are already placed."""
-
-    arms: Ints  # (k,)
-    probabilities: Floats  # (k, K)
-
-
-def sequence(
-    k: int, n_arms: int, at: Callable[[int, Ints], Floats], take: Callable[[int, Floats], int]
-) -> Sequence:
-    """k arms, position by position: `at` says with which probabilities among those that are left,
-    `take` which one it is."""
-    if not 1 <= k <= n_arms:
-        raise ValueError(f"k must be from 1 to the number of arms, {n_arms}, got {k}")
-    arms, p, left = np.empty(k, dtype=np.int64), np.zeros((k, n_arms)), np.arange(n_arms)
-    for place in range(k):
-        p[place, left] = at(place, left)
-        arms[place] = take(place, p[place])
-        left = left[left != arms[place]]
-    return Sequence(arms, p)

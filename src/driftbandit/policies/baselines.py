@@ -11,7 +11,7 @@ from driftbandit.policies.base import Floats, Ints, Policy, Scores
 from driftbandit.problem import Problem
 
 
-class Rounds(NamedTuple):
+class RoundCount(NamedTuple):
     """All that `Uniform` remembers."""
 
     t: Ints  # (n,) rounds seen
@@ -38,14 +38,14 @@ class Uniform(Policy):
     def noise_size(self) -> int:
         return 1
 
-    def init(self, n: int = 1) -> Rounds:
-        return Rounds(t=np.zeros(n, dtype=np.int64))
+    def init(self, n: int = 1) -> RoundCount:
+        return RoundCount(t=np.zeros(n, dtype=np.int64))
 
-    def scores(self, memory: Rounds, arms: Floats) -> Scores:
+    def scores(self, memory: RoundCount, arms: Floats) -> Scores:
         zeros = np.zeros(np.shape(arms)[:2])
         return Scores(zeros, zeros.copy(), zeros.copy())
 
-    def choose(self, memory: Rounds, arms: Floats, noise: Floats | None = None) -> Ints:
+    def choose(self, memory: RoundCount, arms: Floats, noise: Floats | None = None) -> Ints:
         if noise is None:
             raise ValueError(
                 "Uniform draws its arm from noise: pass standard normals of shape (n, 1)"
@@ -56,7 +56,9 @@ class Uniform(Policy):
         arm: Ints = (ndtr(noise[:, 0]) * n_arms).astype(np.int64)
         return np.minimum(arm, n_arms - 1)
 
-    def update(self, memory: Rounds, x: Floats, r: Floats, noise: Floats | None = None) -> Rounds:
+    def update(
+        self, memory: RoundCount, x: Floats, r: Floats, noise: Floats | None = None
+    ) -> RoundCount:
         memory.t[:] += 1
         return memory
 

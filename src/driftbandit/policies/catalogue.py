@@ -12,13 +12,17 @@ from driftbandit.policies.auto import AutoDOMD
 from driftbandit.policies.base import Policy
 from driftbandit.policies.baselines import Oracle, Uniform
 from driftbandit.policies.bob import BOBDOMD
+from driftbandit.policies.dal import DAL
 from driftbandit.policies.domd import DOMD, GLBOMD, Greedy
+from driftbandit.policies.dynamic import DynamicLinUCB
 from driftbandit.policies.glm import (
     BVDGLMUCB,
+    DGLMTS,
     DGLUCB,
     GLMUCB,
     SCDGLUCB,
     SCSWGLUCB,
+    SWGLMTS,
     SWGLUCB,
     GLBWeightUCB,
     RestartGLB,
@@ -26,8 +30,21 @@ from driftbandit.policies.glm import (
     SCBWeightUCB,
 )
 from driftbandit.policies.gloc import GLOC
-from driftbandit.policies.linear import DLinUCB, LBWeightUCB, LinUCB, SWLinUCB
+from driftbandit.policies.ids import IDS
+from driftbandit.policies.larl import LARL
+from driftbandit.policies.linear import (
+    DLinTS,
+    DLinUCB,
+    DRandLinUCB,
+    LBWeightUCB,
+    LinUCB,
+    SWLinUCB,
+    WSBLinTS,
+    WSBLinUCB,
+    WSBRandLinUCB,
+)
 from driftbandit.policies.master import MASTER
+from driftbandit.policies.variance import RestartedSAVE, RestartedWeightedOFUL
 
 
 class Entry(NamedTuple):
@@ -247,6 +264,136 @@ CATALOGUE = (
         "O(1)",
         "O(T^2/3)",
         DRIFT + "d^7/8 P^1/4 T^3/4, linear (corrected)",
+    ),
+    Entry(
+        DLinTS,
+        "Kim, Tewari 2020",
+        "discounted ridge, sampled",
+        NOISE,
+        "T, P_T",
+        "O(1)",
+        "O(1)",
+        DRIFT + "d^7/8 P^1/4 T^3/4 sqrt(log K), linear (corrected)",
+    ),
+    Entry(
+        DRandLinUCB,
+        "Kim, Tewari 2020",
+        "discounted ridge, random bonus",
+        NOISE,
+        "T, P_T",
+        "O(1)",
+        "O(1)",
+        DRIFT + "d^7/8 P^1/4 T^3/4, linear (corrected)",
+    ),
+    Entry(
+        WSBLinUCB,
+        "Werge, Wu, Akgul, Kandemir 2026",
+        "discounted posterior",
+        NOISE,
+        "T, P_T",
+        "O(1)",
+        "O(1)",
+        DRIFT + "d^3/4 P^1/4 T^3/4, linear",
+    ),
+    Entry(
+        WSBLinTS,
+        "Werge, Wu, Akgul, Kandemir 2026",
+        "discounted posterior, sampled",
+        NOISE,
+        "T, P_T",
+        "O(1)",
+        "O(1)",
+        DRIFT + "as its least-squares peers, linear",
+    ),
+    Entry(
+        WSBRandLinUCB,
+        "Werge, Wu, Akgul, Kandemir 2026",
+        "discounted posterior, random bonus",
+        NOISE,
+        "T, P_T",
+        "O(1)",
+        "O(1)",
+        DRIFT + "as its least-squares peers, linear",
+    ),
+    Entry(
+        DGLMTS,
+        "Kveton, Zaheer, Szepesvari, Li, Ghavamzadeh, Boutilier 2020",
+        "discounted posterior, sampled",
+        BOUNDED,
+        "T, P_T or Gamma_T",
+        "O(t)",
+        "O(t)",
+        "no theorem with a discount",
+    ),
+    Entry(
+        SWGLMTS,
+        "Kveton, Zaheer, Szepesvari, Li, Ghavamzadeh, Boutilier 2020",
+        "windowed posterior, sampled",
+        BOUNDED,
+        "T, P_T or Gamma_T",
+        "O(T^2/3)",
+        "O(T^2/3)",
+        "no theorem with a window",
+    ),
+    Entry(
+        IDS,
+        "Russo, Van Roy 2018",
+        "discounted posterior, information-directed",
+        BOUNDED,
+        "T, P_T or Gamma_T",
+        "O(t + N^2)",
+        "O(t)",
+        "no theorem with a discount",
+    ),
+    Entry(
+        DAL,
+        "Gerogiannis, Huang, Bose, Veeravalli 2025",
+        "restart where a test says so + mirror descent",
+        NOISE,
+        "T",
+        "O(sqrt(T)) in few rounds, else O(1)",
+        "O(sqrt(T))",
+        JUMPS + "d sqrt(Gamma T) over an optimal base",
+    ),
+    Entry(
+        RestartedWeightedOFUL,
+        "Wang, Xie, Chen, Lui, Zhou 2025",
+        "restart + ridge weighted by variance",
+        BOUNDED,
+        "T, P_T",
+        "O(1)",
+        "O(1)",
+        DRIFT + "d^7/8 (P V)^1/4 T^1/2 + d^5/6 P^1/3 T^2/3, V total variance, linear",
+    ),
+    Entry(
+        RestartedSAVE,
+        "Wang, Xie, Chen, Lui, Zhou 2025",
+        "restart + layers of weighted ridge",
+        BOUNDED,
+        "T, P_T",
+        "O(1)",
+        "O(1)",
+        DRIFT + "d^4/5 V^2/5 P^1/5 T^2/5 + d^2/3 P^1/3 T^2/3, V total variance, linear",
+    ),
+    Entry(
+        DynamicLinUCB,
+        "Wu, Iyer, Wang 2018",
+        "ridge regressions that come and go",
+        NOISE,
+        "nothing",
+        "O(1) for each model",
+        "O(1) for each model",
+        JUMPS + "Gamma sqrt(T / Gamma), if changes are far apart and large, linear",
+    ),
+    Entry(
+        LARL,
+        "Trella, Dempsey, Gazi, Xu, Doshi-Velez, Murphy 2025",
+        "ridge regression on arms and latest rounds",
+        "Gaussian noise; a hidden autoregressive state",
+        "the order of the state",
+        "O(1)",
+        "O(1)",
+        "sublinear if the state has little noise",
     ),
     Entry(Greedy, "-", "mirror descent, no bonus", "-", "a half-life", "O(1)", "O(1)", "T"),
     Entry(Uniform, "-", "chance", "-", "nothing", "O(1)", "O(1)", "T"),

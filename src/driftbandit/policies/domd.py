@@ -35,17 +35,21 @@ class DOMD(RowPolicy):
     | `bonus` | | width of the bonus in posterior standard deviations |
     | `delta`, `scale` | delta | or: `scale` times the theorem's radius beta_t(delta) |
     | `exploration` | | "ucb", or "thompson": sample theta instead of adding a bonus |
+    | `sharp` | | beta_t of the sharper theorem (docs/theory.md) instead of the paper's |
 
     The plain constructor is the practical preset: lambda = 1, half-life 200 rounds, one deviation,
     and eta = 2, whatever the radius; without a radius there is no ball to speak of.
     `DOMD.from_theory(problem)` has the theorem's eta, lambda, gamma and radius, which are proven
-    and far more cautious; it needs to know the radius.
+    and far more cautious; it needs to know the radius. `sharp=True` has those of a sharper theorem,
+    and far less regret.
 
     >>> problem = Problem(dim=5, radius=1.0, horizon=5000, path_length=6.28)
     >>> DOMD(problem=problem, half_life=500).discount == 2 ** (-1 / 500)
     True
     >>> round(DOMD.from_theory(problem).regularization, 2)
     68.57
+    >>> round(DOMD.from_theory(problem, sharp=True, rule="tracking").regularization, 1)
+    18.3
     """
 
     discount: float | None = None
@@ -55,10 +59,11 @@ class DOMD(RowPolicy):
     delta: float | None = None
     scale: float | None = None
     exploration: str = "ucb"
+    sharp: bool = False
     half_life: InitVar[float | None] = None
 
     default_bonus: ClassVar[float] = 1.0
-    also_takes: ClassVar[tuple[str, ...]] = ("half_life",)
+    also_takes: ClassVar[tuple[str, ...]] = ("half_life", "rule")
 
     def __post_init__(self, half_life: float | None) -> None:
         super().__post_init__()
@@ -76,6 +81,7 @@ class DOMD(RowPolicy):
                 f"can add {self._most / self.problem.context_norm**2:.3g} to the curvature: use "
                 f"{FAINTEST * self._most / self.problem.context_norm**2:.2g} or more"
             )
+        self._radius(self.step, self.regularization)  # the sharper theorem refuses a small lambda
 
     def _resolve_discount(self, half_life: float | None) -> float:
         if self.discount is not None and half_life is not None:
@@ -117,19 +123,40 @@ class DOMD(RowPolicy):
         self.problem.known("radius", "the theorem's beta_t(delta)")
 
     @classmethod
-    def from_theory(cls, problem: Problem, *, sharp: bool = False, **overrides: Any) -> Any:
+    def from_theory(
+        cls, problem: Problem, *, sharp: bool = False, rule: str | None = None, **overrides: Any
+    ) -> Any:
         """eta, lambda, gamma and beta_t(0.01) of Theorems 1 to 3; keywords replace any of them.
-        `sharp` takes eta and lambda with the family's own self-concordance for the paper's R."""
+
+        `sharp=True` has those of the sharper theorem. `rule` then says which of the pairs of lambda
+        and gamma that it allows: "bound", where its bound on the regret is least, or "tracking",
+        where the noise and the lag of the estimate are, which plays better.
+        """
         cls._check_problem(problem)
-        theorem: dict[str, Any] = {
-            "regularization": theory.lam(problem, sharp=sharp),
-            "step": theory.eta(problem, sharp=sharp),
-        }
+        if rule is not None and not sharp:
+            raise ValueError("rule chooses among what the sharper theorem allows: pass sharp=True")
+        theorem: dict[str, Any] = {"step": theory.eta(problem, sharp=sharp), "sharp": sharp}
         if "bonus" not in overrides:
             theorem |= {"delta": 0.01, "scale": 1.0}
-        if not {"discount", "half_life"} & set(overrides):
-            theorem["discount"] = theory.discount(problem)
+        if sharp:
+            theorem |= cls._tuned(problem, rule or "bound", overrides)
+        else:
+            theorem["regularization"] = theory.lam(problem)
+            if not {"discount", "half_life"} & set(overrides):
+                theorem["discount"] = theory.discount(problem)
         return cls(problem=problem, **(theorem | overrides))
+
+    @staticmethod
+    def _tuned(problem: Problem, rule: str, given: dict[str, Any]) -> dict[str, Any]:
+        """lambda and gamma by a rule, where they are not given."""
+        half_life, gamma = given.get("half_life"), given.get("discount")
+        if half_life is not None and gamma is None:
+            gamma = 2.0 ** (-1.0 / half_life)
+        if gamma is not None and given.get("regularization") is not None:
+            return {}
+        known = {"lam": given.get("regularization"), "gamma": gamma}
+        found = theory.tuned(problem, rule, delta=given.get("delta", 0.01), **known)
+        return {"regularization": found.lam} | ({} if half_life else {"discount": found.gamma})
 
     @property
     def name(self) -> str:
@@ -140,9 +167,8 @@ class DOMD(RowPolicy):
             return Radius(self.bonus**2, 0.0, 0.0, 0.0, 1.0)
         assert self.discount is not None
         assert self.delta is not None
-        return theory.domd_radius(
-            self.problem, gamma=self.discount, lam=lam, eta=eta, delta=self.delta
-        )
+        make = theory.sharp_radius if self.sharp else theory.domd_radius
+        return make(self.problem, gamma=self.discount, lam=lam, eta=eta, delta=self.delta)
 
     @cached_property
     def recipe(self) -> Floats:

@@ -12,6 +12,7 @@ import numpy as np
 
 from driftbandit import validate
 from driftbandit.policies.base import Floats
+from driftbandit.policies.index import index_scores
 from driftbandit.policies.likelihood import (
     BVD,
     FIXED_V,
@@ -403,3 +404,64 @@ class SCBPWWeightUCB(SCBWeightUCB):
         if self.variant == "B":
             return 2.0 * (1.0 + 2.0 * self.problem.S) * self.rho
         return rivals.scb_factor(self.problem) * self.rho
+
+
+class _Laplace:
+    """The posterior N(theta, H^-1) of weighted rewards under the prior N(0, I / lambda), by
+    Laplace's approximation at the fit; H is the curvature there."""
+
+    regularization: float
+    problem: Problem
+    linear: ClassVar[bool] = True  # draws are of theta: no link is in the way
+
+    @property
+    def ridge(self) -> float:
+        """lambda for the score per unit of dispersion; ours is not divided by g."""
+        return self.regularization * self.problem.family.g
+
+    @property
+    def local(self) -> bool:
+        return True
+
+    def coefficient(self, t: Any) -> Any:
+        """1: deviations are the posterior's."""
+        return np.ones_like(t)
+
+    def deviation(self, memory: History, arms: Floats) -> Floats:
+        """Standard deviation of x'theta in the posterior, whatever `scale` is."""
+        one, family = np.ones(len(memory.t)), self.problem.family
+        return index_scores(family, True, memory.theta, memory.H, one, arms).bonus
+
+
+@dataclass(frozen=True, kw_only=True)
+class DGLMTS(_Laplace, _Discounted):
+    """D-GLM-TS, our reading: GLM-TSL (Kveton et al. 2020) whose rewards count gamma^(t-1-s) each.
+
+    theta is drawn from the posterior, widened `scale` times. There is no paper on it with a
+    theorem that we know of: lambda and gamma are our choices.
+    """
+
+    exploration: str = "thompson"
+
+    @property
+    def name(self) -> str:
+        return "D-GLM-TS"
+
+    @classmethod
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        return {"regularization": rivals.glm_ts_prior, "discount": rivals.glm_ts_discount}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SWGLMTS(_Laplace, _Windowed):
+    """SW-GLM-TS, our reading: GLM-TSL (Kveton et al. 2020) on the last `window` rounds."""
+
+    exploration: str = "thompson"
+
+    @property
+    def name(self) -> str:
+        return "SW-GLM-TS"
+
+    @classmethod
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        return {"regularization": rivals.glm_ts_prior, "window": rivals.glm_ts_window}

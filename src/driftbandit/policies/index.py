@@ -1,4 +1,4 @@
-"""Playing an index of an estimate theta and a metric H: optimism, or Thompson sampling."""
+"""Playing an index of an estimate theta and a metric H: optimism, sampling, or random optimism."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from driftbandit.problem import Problem
 EXPLORATIONS = ("ucb", "thompson")
 
 
-def check_exploration(exploration: str) -> None:
+def check_exploration(exploration: str, known: tuple[str, ...] = EXPLORATIONS) -> None:
     """Raise ValueError unless it is a rule we have."""
-    if exploration not in EXPLORATIONS:
-        raise ValueError(f"exploration must be one of {EXPLORATIONS}, got {exploration!r}")
+    if exploration not in known:
+        raise ValueError(f"exploration must be one of {known}, got {exploration!r}")
 
 
 def factor(H: Floats) -> tuple[Floats, Floats]:
@@ -48,16 +48,31 @@ def index_scores(
     return Scores(mean, bonus, mean + bonus)
 
 
+def draws(theta: Floats, H: Floats, width: Floats, normals: Floats) -> Floats:
+    """Draws (n, m, d) from N(theta, width^2 H^-1), of standard normals (n or 1, m, d)."""
+    unit, D = factor(H)
+    spread = (normals / np.sqrt(D)[:, None, :]) @ unit  # covariance L'^-1 D^-1 L^-1 = H^-1
+    return np.asarray(theta[:, None, :] + np.asarray(width)[:, None, None] * spread)
+
+
 def thompson(theta: Floats, H: Floats, width: Floats, arms: Floats, noise: Floats | None) -> Ints:
     """The best arm of one draw from N(theta, width^2 H^-1) per learner."""
     if noise is None:
         raise ValueError(
             "Thompson sampling draws from noise: pass standard normals of shape (n, d)"
         )
-    unit, D = factor(H)
-    spread = ((noise / np.sqrt(D))[:, None, :] @ unit)[:, 0]  # covariance L'^-1 D^-1 L^-1 = H^-1
-    draw = theta + np.asarray(width)[:, None] * spread
-    return np.asarray(np.argmax((arms @ draw[:, :, None])[:, :, 0], axis=1))
+    draw = draws(theta, H, width, noise[:, None, :])
+    return np.asarray(np.argmax((arms @ np.swapaxes(draw, 1, 2))[:, :, 0], axis=1))
+
+
+def randomized(scores: Scores, noise: Floats | None) -> Ints:
+    """The best arm once all bonuses of a learner are multiplied by one |N(0, 1)|: the coupled,
+    optimistic rule of RandLinUCB (Vaswani et al. 2020)."""
+    if noise is None:
+        raise ValueError(
+            "randomized optimism draws from noise: pass standard normals of shape (n, 1)"
+        )
+    return np.asarray(np.argmax(scores.mean + np.abs(noise[:, :1]) * scores.bonus, axis=1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +84,8 @@ class IndexPolicy(Policy):
     | `regularization` | lambda | in the convention of the rival's own paper |
     | `delta`, `scale` | delta | the bonus is `scale` times the published radius |
     | `time_uniform` | | delta/T instead of delta: valid for all rounds at once |
-    | `exploration` | | "ucb", or "thompson" to sample theta instead of adding a bonus |
+    | `exploration` | | "ucb", "thompson" to sample theta instead of adding a bonus, or \
+    "randomized" to multiply all bonuses of a round by the size of one standard normal number |
     """
 
     regularization: float
@@ -78,6 +94,7 @@ class IndexPolicy(Policy):
     time_uniform: bool = False
     exploration: str = "ucb"
 
+    explorations: ClassVar[tuple[str, ...]] = (*EXPLORATIONS, "randomized")
     linear: ClassVar[bool] = False  # the index is on the linear scale, not on that of rewards
 
     @classmethod
@@ -88,7 +105,7 @@ class IndexPolicy(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_exploration(self.exploration)
+        check_exploration(self.exploration, self.explorations)
         lam, meaning = self.regularization, "probability that the radius fails"
         self._set(
             regularization=validate.positive("regularization", lam, "lambda"),
@@ -129,7 +146,7 @@ class IndexPolicy(Policy):
 
     @property
     def noise_size(self) -> int:
-        return self.problem.dim if self.exploration == "thompson" else 0
+        return {"ucb": 0, "thompson": self.problem.dim, "randomized": 1}[self.exploration]
 
     @property
     def on_reward_scale(self) -> bool:
@@ -149,4 +166,6 @@ class IndexPolicy(Policy):
             arms = self._arms(memory, arms)
             slope = 1.0 if self.linear else self.problem.k_mu
             return thompson(memory.theta, memory.H, self.width(memory) / slope, arms, noise)
+        if self.exploration == "randomized":
+            return randomized(self.scores(memory, arms), noise)
         return super().choose(memory, arms)

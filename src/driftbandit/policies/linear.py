@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.policies.base import Floats, Ints
+from driftbandit.policies.base import Floats, Ints, Scores
 from driftbandit.policies.index import IndexPolicy
 from driftbandit.problem import Problem
 from driftbandit.theory import rivals
@@ -67,8 +67,11 @@ def slide(s: Any, x: Floats, r: Floats, lam: float) -> None:
 class LinUCB(IndexPolicy):
     """LinUCB, or OFUL (Abbasi-Yadkori, Pal, Szepesvari 2011): ridge regression on all data.
 
-    The linear rivals take x'theta for the mean reward, whatever the family is.
+    The linear rivals take x'theta for the mean reward, whatever the family is. Their papers have
+    no intercept. With `centre=True` they regress r - mu(0), so that x'theta = 0 stands for mu(0).
     """
+
+    centre: bool = False
 
     linear: ClassVar[bool] = True
     sandwich: ClassVar[bool] = False
@@ -89,6 +92,11 @@ class LinUCB(IndexPolicy):
     def _lam(self) -> float:
         return self.regularization * self.problem.context_norm**2
 
+    @property
+    def _zero(self) -> float:
+        """The mean reward that x'theta = 0 stands for."""
+        return float(self.problem.family.mu(0.0)) if self.centre else 0.0
+
     def init(self, n: int = 1) -> Moments:
         d, window = self.problem.dim, int(getattr(self, "window", 0))
         V = np.tile(self._lam * np.eye(d), (n, 1, 1))
@@ -108,12 +116,20 @@ class LinUCB(IndexPolicy):
         lam, gamma = self.regularization, self._gamma
         return rivals.lin_ucb(self.problem, t - 1.0, lam=lam, gamma=gamma, delta=self._delta)
 
+    def radius(self, memory: Moments) -> Floats:
+        """beta of the coming round, (n,), unscaled."""
+        return np.full(len(memory.t), self.coefficient(memory.t + 1.0))
+
     def width(self, memory: Moments) -> Floats:
-        return np.full(len(memory.t), self.scale * self.coefficient(memory.t + 1.0))
+        return np.asarray(self.scale * self.radius(memory))
+
+    def scores(self, memory: Any, arms: Floats) -> Scores:
+        mean, bonus, upper = super().scores(memory, arms)
+        return Scores(mean + self._zero, bonus, upper + self._zero)
 
     def update(self, memory: Moments, x: Floats, r: Floats, noise: Floats | None = None) -> Moments:
         x, r = self._played(memory, x, r)
-        s = memory
+        s, r = memory, r - self._zero
         if s.X.shape[1]:
             slide(s, x, r, self._lam)
         else:
@@ -176,3 +192,102 @@ class SWLinUCB(LinUCB):
     def coefficient(self, t: Any) -> Any:
         lam, window = self.regularization, self.window
         return rivals.sw_lin_ucb(self.problem, lam=lam, window=window, delta=self._delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WSBLinUCB(LBWeightUCB):
+    """WSB-LinUCB (Werge, Wu, Akgul, Kandemir 2026), our reading: the posterior of discounted
+    rewards under the prior N(0, I / lambda), which is never discounted.
+
+    Its mean and precision are LB-WeightUCB's. Its radius is smaller: what the prior costs is
+    measured in the posterior covariance, and shrinks as that does. It holds for all rounds at once.
+    """
+
+    time_uniform: bool = True
+
+    @property
+    def name(self) -> str:
+        return "WSB-LinUCB"
+
+    def radius(self, memory: Moments) -> Floats:
+        lam, gamma, L = self.regularization, self._gamma, self.problem.context_norm
+        least = np.linalg.eigvalsh(memory.V)[:, 0] / L**2
+        mass = rivals.geometric(gamma**2, memory.t) / lam
+        noise = rivals.noise_radius(self.problem, delta=self._delta, mass=mass)
+        return np.asarray(rivals.wsb_prior(self.problem, least, lam=lam) + noise)
+
+
+def _sampled(self: Any, memory: Moments) -> Floats:
+    """`scale` times the deviation of a draw: the noise's, or, `inflated`, that of its theorem."""
+    if self.inflated:
+        return np.asarray(self.scale * rivals.lin_ts_inflation() * self.radius(memory))
+    return np.full(len(memory.t), self.scale * rivals.reward_deviation(self.problem))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DLinTS(DLinUCB):
+    """D-LinTS (Kim, Tewari 2020): Thompson sampling from N(theta, a^2 V^-1 Vt V^-1).
+
+    a is the deviation of a reward, the non-inflated version that its experiments prefer, or,
+    `inflated`, its theorem's, which explores far more.
+    """
+
+    exploration: str = "thompson"
+    inflated: bool = False
+
+    width = _sampled
+
+    @property
+    def name(self) -> str:
+        return "D-LinTS"
+
+    @classmethod
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        return super().tuning() | {"regularization": rivals.random_lin_lam}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DRandLinUCB(DLinUCB):
+    """D-RandLinUCB (Kim, Tewari 2020): D-LinUCB whose bonuses share one random factor a round: |Z|,
+    Z normal with deviation `scale`."""
+
+    exploration: str = "randomized"
+
+    @property
+    def name(self) -> str:
+        return "D-RandLinUCB"
+
+    @classmethod
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        lam, scale = rivals.random_lin_lam, rivals.rand_lin_ucb_deviation
+        return super().tuning() | {"regularization": lam, "scale": scale}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WSBLinTS(WSBLinUCB):
+    """WSB-LinTS (Werge, Wu, Akgul, Kandemir 2026), our reading: a draw from the posterior."""
+
+    exploration: str = "thompson"
+    inflated: bool = False
+
+    width = _sampled
+
+    @property
+    def name(self) -> str:
+        return "WSB-LinTS"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WSBRandLinUCB(WSBLinUCB):
+    """WSB-RandLinUCB (Werge, Wu, Akgul, Kandemir 2026), our reading: WSB-LinUCB whose bonuses
+    share one random factor a round: |Z|, Z normal with deviation `scale`."""
+
+    exploration: str = "randomized"
+
+    @property
+    def name(self) -> str:
+        return "WSB-RandLinUCB"
+
+    @classmethod
+    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
+        return super().tuning() | {"scale": rivals.rand_lin_ucb_deviation}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -49,6 +50,24 @@ def _kind(name: str) -> Any:
     return kind
 
 
+def tuned_base(
+    problem: Problem, base: Any, passed: dict[str, Any], own: dict[str, Any] | None = None
+) -> Any:
+    """The base of a wrapper: a policy as it is, or the class of that name tuned by theory with what
+    was `passed` for it, and before that with the wrapper's `own` wishes."""
+    if isinstance(base, str):
+        return _kind(base).from_theory(problem, **((own or {}) | passed))
+    if passed:
+        raise ValueError(f"{', '.join(passed)}: set this in the base that you pass")
+    return base
+
+
+def check_base(base: Any, problem: Problem) -> None:
+    """Raise ValueError unless the base of a wrapper can play for it."""
+    if not isinstance(base, Policy) or base.problem != problem:
+        raise ValueError("base must be a policy for the same problem, such as GLMUCB")
+
+
 @dataclass(frozen=True, kw_only=True)
 class MASTER(Policy):
     """MASTER over any base policy; GLM-UCB unless another is given.
@@ -76,8 +95,7 @@ class MASTER(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.base, Policy) or self.base.problem != self.problem:
-            raise ValueError("base must be a policy for the same problem, such as GLMUCB")
+        check_base(self.base, self.problem)
         meaning, order = "level of the tests", self.first_order
         self._set(
             delta=validate.interval("delta", self.delta, meaning, low=0.0, high=1.0),
@@ -95,17 +113,9 @@ class MASTER(Policy):
         cls._check_problem(problem)
         passed = {k: overrides.pop(k) for k in cls.also_takes if k in overrides}
         base = overrides.pop("base", "GLMUCB")
-        if not isinstance(base, str):
-            if passed:
-                raise ValueError(f"{', '.join(passed)}: set this in the base that you pass")
-            return cls(problem=problem, base=base, **overrides)
-        delta = {k: v for k, v in overrides.items() if k == "delta"}
-        radius = {"rule": "master"} if base == "GLMUCB" else {}
-        return cls(
-            problem=problem,
-            base=_kind(base).from_theory(problem, **(radius | delta | passed)),
-            **overrides,
-        )
+        own = {k: v for k, v in overrides.items() if k == "delta"}
+        own |= {"rule": "master"} if base == "GLMUCB" else {}
+        return cls(problem=problem, base=tuned_base(problem, base, passed, own), **overrides)
 
     @property
     def name(self) -> str:
@@ -272,13 +282,17 @@ class MASTER(Policy):
                 2 * n if k - 1 in axes and n < rounds else n for k, n in enumerate(stack.shape)
             ]
             if shape != list(stack.shape):
-                wider = np.zeros(shape, dtype=stack.dtype)
-                corner: Any = tuple(slice(n) for n in stack.shape)
-                wider[corner] = stack
-                memory = memory._replace(**{f"base_{name}": wider})
+                memory = memory._replace(**{f"base_{name}": widened(stack, shape)})
         return memory
 
 
 def _share_below(z: float) -> float:
     """Normal distribution function: a normal number as a coin."""
     return 0.5 * math.erfc(-z / math.sqrt(2.0))
+
+
+def widened(array: Any, shape: Sequence[int]) -> Any:
+    """The array in the first corner of a larger one that holds zeros."""
+    wide = np.zeros(shape, dtype=array.dtype)
+    wide[tuple(slice(n) for n in array.shape)] = array
+    return wide

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.core.engine import Engine
+from driftbandit.core.engine import RowEngine
 from driftbandit.core.layout import AutoMemory, Fields, Memory, packed, size, views
 from driftbandit.core.own import function_of
 from driftbandit.policies.base import Floats, Ints, Policy
@@ -70,9 +70,9 @@ class RowPolicy(Policy):
         return size(self.fields)
 
     @cached_property
-    def engine(self) -> Engine:
+    def engine(self) -> RowEngine:
         own = function_of(self.problem.family)
-        return Engine(self.problem.dim, self.memory_type is AutoRows, own)
+        return RowEngine(self.problem.dim, self.memory_type is AutoRows, own)
 
     def warm(self) -> None:
         """Load or compile everything that learners of this kind can ask for, for images and

@@ -1,6 +1,6 @@
-"""The decision service: HTTP over the loops of one ledger file.
+"""The decision service: HTTP over the loops of one ledger.
 
-`routes` is the table of what it answers, `endpoints` what it does, `door` who may ask and how much,
-`loops` what is open, `live` and `dashboard` what people watch, `client` the other side. It stands
-on loops; only evaluations need more, and load it when they are asked for.
+`routes` is the table of what it answers; a request passes `http`, then a function of `api`, which
+calls an open loop from `pool`. Modules import downwards: cli, server, app, http, routes, api,
+dashboard and ops, pool, limits, errors, schema. Only evaluations load driftbandit.evidence.
 """

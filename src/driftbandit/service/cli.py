@@ -1,4 +1,4 @@
-"""`driftbandit serve`, `driftbandit keys` and `driftbandit backup`."""
+"""`driftbandit serve`, `driftbandit api-keys` and `driftbandit backup`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 File = Annotated[
     str, typer.Argument(help="The ledger: an SQLite file, made if there is none, or postgresql://")
 ]
-keys = typer.Typer(help="Who may use a service.", no_args_is_help=True)
+api_keys = typer.Typer(help="Keys for programs that use a service.", no_args_is_help=True)
 
 
 def serve(
@@ -23,14 +23,16 @@ def serve(
     ] = None,
     demo: Annotated[
         bool,
-        typer.Option("--demo", help="A simulated shop that turns over, in a ledger nobody keeps."),
+        typer.Option(
+            "--demo", help="A simulated shop whose visitors change, in a temporary ledger."
+        ),
     ] = False,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8100,
-    open_door: Annotated[
+    open_access: Annotated[
         bool, typer.Option("--open", help="Without keys; on this machine only.")
     ] = False,
-    rate: Annotated[float, typer.Option(help="Requests a second of one key.")] = 5000.0,
+    rate: Annotated[float, typer.Option(help="Requests per second of one key.")] = 5000.0,
     body: Annotated[int, typer.Option(min=1, help="Bytes of a request at most.")] = 1_000_000,
     arms: Annotated[int, typer.Option(min=1, help="Arms of a decision at most.")] = 1000,
     certificate: Annotated[
@@ -43,7 +45,7 @@ def serve(
     """Serve the loops of a file over HTTP (docs/service.md)."""
     _needed()
     from driftbandit.service import server
-    from driftbandit.service.http.limits import Limits
+    from driftbandit.service.limits import Limits
 
     options: dict[str, Any] = {
         "host": host,
@@ -52,36 +54,36 @@ def serve(
         "certificate": _text(certificate),
         "private_key": _text(private_key),
     }
-    server.check_host(host, open_door or demo)
+    server.check_host(host, open_access or demo)
     if demo:
         _demo(file, options)
         return
     if file is None:
         raise ValueError("name the ledger, such as shop.db, or look at --demo first")
-    if not open_door and (token := server.first_key(file)):
-        print(f"first key, with the role admin; it is shown only now: {token}", flush=True)
+    if not open_access and (token := server.first_key(file)):
+        print(f"first API key, with the role admin; it is shown only now: {token}", flush=True)
     server.log_to_stderr()
-    _run(server.server(file, open_door=open_door, **options))
+    _run(server.server(file, open_access=open_access, **options))
 
 
 def _demo(file: str | None, options: dict[str, Any]) -> None:
-    """Without keys, on this machine, in a folder that goes away."""
+    """Serve without keys, on this machine, in a temporary folder."""
     from driftbandit.service import server
     from driftbandit.service.ops import demo
 
     if file is not None:
-        raise ValueError("--demo has a ledger of its own: leave the file out")
+        raise ValueError("--demo has its own ledger: leave the file out")
     server.log_to_stderr("WARNING")
     logging.getLogger("driftbandit.loop").setLevel("ERROR")  # the page shows its concerns
     with tempfile.TemporaryDirectory() as folder:
-        made = server.server(Path(folder) / "demo.db", open_door=True, **options)
+        made = server.server(Path(folder) / "demo.db", open_access=True, **options)
         look = (lambda: server.address(made)), (lambda: made.should_exit)
         shop = threading.Thread(target=demo.run, args=look)
         shop.start()
         try:
             _run(made)
         finally:
-            made.should_exit = True  # also where it could not start
+            made.should_exit = True  # also if it could not start
             shop.join()
 
 
@@ -107,25 +109,27 @@ def backup(
     print(f"{copy}: {size:,} bytes, checked")
 
 
-@keys.command()
+@api_keys.command()
 def create(
     file: File,
-    name: Annotated[str, typer.Argument(help="Whose key it is.")],
+    name: Annotated[str, typer.Argument(help="Name of the program that uses it.")],
     role: Annotated[list[str], typer.Option(help="decide, reward, read or admin; repeat it.")],
 ) -> None:
     """Make a key and show it, once."""
     print(_keys(file, new=True).create(name, role))
 
 
-@keys.command()
-def revoke(file: File, name: Annotated[str, typer.Argument(help="Whose key it is.")]) -> None:
-    """A key is of no use a second later."""
+@api_keys.command()
+def revoke(
+    file: File, name: Annotated[str, typer.Argument(help="Name of the program that uses it.")]
+) -> None:
+    """Revoke a key. Takes effect within a second."""
     _keys(file).revoke(name)
 
 
-@keys.command("list")
+@api_keys.command("list")
 def show(file: File) -> None:
-    """All keys, without their secrets."""
+    """List all keys, without their secrets."""
     for key in _keys(file).all().values():
         day = time.strftime("%Y-%m-%d", time.gmtime(key.made))
         print(f"{key.name:<40} {' '.join(key.roles):<30} {day}")
@@ -134,12 +138,12 @@ def show(file: File) -> None:
 def _keys(file: str, *, new: bool = False) -> Any:
     _needed()
     from driftbandit.loop.storage.store import is_url
-    from driftbandit.service.http.auth import Keys
+    from driftbandit.service.http.auth import ApiKeys
 
     if not (new or is_url(file) or Path(file).exists()):
         raise ValueError(f"{file!r} does not exist: check the name")
 
-    return Keys(file)
+    return ApiKeys(file)
 
 
 def _needed() -> None:
@@ -147,7 +151,6 @@ def _needed() -> None:
         import httptools  # noqa: F401
         import msgspec  # noqa: F401
         import prometheus_client  # noqa: F401
-        import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise ImportError(

@@ -7,14 +7,15 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from driftbandit.service.app import application
-from driftbandit.service.http.auth import Keys
-from driftbandit.service.http.limits import Limits
+from driftbandit.service.app import Application
+from driftbandit.service.http.auth import ApiKeys
+from driftbandit.service.limits import Limits
 
 log = logging.getLogger("driftbandit.service")
 HEADERS = 10.0  # seconds for the head of a request to arrive
@@ -24,47 +25,72 @@ CONNECTIONS = 1000
 IDLE, STOP = 30, 10  # seconds: of a connection without requests; for requests under way
 
 
-class Patient(HttpToolsProtocol):
+class JoinedWrites:
+    """A transport that sends all writes of one step of the event loop at once: head and body of an
+    answer are one system call, and one packet."""
+
+    def __init__(self, transport: Any, call_soon: Callable[..., Any]) -> None:
+        self._transport, self._call_soon = transport, call_soon
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._parts:
+            self._call_soon(self._flush)
+        self._parts.append(data)
+
+    def _flush(self) -> None:
+        parts, self._parts = self._parts, []
+        if parts:
+            self._transport.write(b"".join(parts))
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class BoundedProtocol(HttpToolsProtocol):
     """Closes connections that do not send the head of a request in time, or a very long one."""
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
+        super().connection_made(JoinedWrites(transport, self.loop.call_soon))  # type: ignore[arg-type]
         self._size = 0  # bytes of a head that is not complete
-        self._late: Any = self.loop.call_later(HEADERS, self._give_up)
+        self._since: float | None = self.loop.time()  # when that head began
+        self._timer = self.loop.call_later(HEADERS, self._check)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._size = self._size + len(data) if self._late is not None else 0
+        self._size = 0 if self._since is None else self._size + len(data)
         if self._size > HEAD and not self.transport.is_closing():
             self.transport.write(LARGE)
-            self._give_up()
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        if self._since is None:
+            self._since = self.loop.time()
+        super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        self._cancel()
+        self._since = None
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._cancel()
+        self._timer.cancel()
         super().connection_lost(exc)
 
-    def on_message_begin(self) -> None:
-        self._cancel()
-        self._late = self.loop.call_later(HEADERS, self._give_up)
-        super().on_message_begin()
-
-    def _cancel(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
-
-    def _give_up(self) -> None:
-        self._late = None
-        if not self.transport.is_closing():
+    def _check(self) -> None:
+        """Close the connection if a head is late; one timer serves all requests of it."""
+        left = HEADERS if self._since is None else self._since + HEADERS - self.loop.time()
+        if left > 0.0:
+            self._timer = self.loop.call_later(left, self._check)
+        elif not self.transport.is_closing():
             self.transport.close()
 
 
-class Lines(logging.Formatter):
-    """A log record as one line of JSON."""
+class JsonFormatter(logging.Formatter):
+    """Writes a log record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {"at": round(record.created, 3), "level": record.levelname.lower()}
@@ -74,21 +100,21 @@ class Lines(logging.Formatter):
         return json.dumps(line)
 
 
-def check_host(host: str, open_door: bool) -> None:
-    """Without keys nobody else may come in."""
+def check_host(host: str, open_access: bool) -> None:
+    """Raise if a service without keys would listen to other machines."""
     try:
         loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         loopback = False
-    if open_door and not loopback:
+    if open_access and not loopback:
         raise ValueError(
             f"--open and --demo are for this machine only, got the host {host!r}: use keys"
         )
 
 
 def first_key(path: str) -> str | None:
-    """A key for whoever starts a service over a file that has none."""
-    keys = Keys(path)
+    """Return a new key for a ledger that has none."""
+    keys = ApiKeys(path)
     try:
         return None if keys.all() else keys.create("first", ["admin"])
     finally:
@@ -101,18 +127,20 @@ def server(
     host: str = "127.0.0.1",
     port: int = 8100,
     limits: Limits | None = None,
-    open_door: bool = False,
+    open_access: bool = False,
     certificate: str | None = None,
     private_key: str | None = None,
+    **seams: Any,
 ) -> uvicorn.Server:
-    """A server that is not started yet: `run()` serves until SIGINT or SIGTERM."""
-    check_host(host, open_door)
-    app = application(path, limits=limits, open_door=open_door)
+    """Return a server that is not started yet: `run()` serves until SIGINT or SIGTERM. `seams` are
+    for tests, as `Application` has them."""
+    check_host(host, open_access)
+    app = Application(path, limits=limits, open_access=open_access, **seams)
     config = uvicorn.Config(
         app,
         host=host,
         port=port,
-        http=Patient,
+        http=BoundedProtocol,
         ws="none",
         lifespan="on",
         limit_concurrency=CONNECTIONS,
@@ -126,12 +154,12 @@ def server(
         ssl_keyfile=private_key,
     )
     made = uvicorn.Server(config)
-    app.state.live.over = lambda: made.should_exit  # streams end before the server waits for them
+    app.views.stopping = lambda: made.should_exit  # streams end before the server waits for them
     return made
 
 
 def address(made: uvicorn.Server) -> str | None:
-    """Where a server listens; None before it does."""
+    """Return where a server listens, or None before it does."""
     if not (made.started and made.servers):
         return None
     host, port = made.servers[0].sockets[0].getsockname()[:2]
@@ -141,7 +169,7 @@ def address(made: uvicorn.Server) -> str | None:
 
 def log_to_stderr(level: str = "INFO") -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines())
+    handler.setFormatter(JsonFormatter())
     for name in ("driftbandit", "uvicorn"):
         logging.getLogger(name).addHandler(handler)
         logging.getLogger(name).setLevel(level)

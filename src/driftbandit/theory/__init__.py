@@ -1,7 +1,8 @@
 """Every constant of the theorems, and their proofs on a run (`check`): the paper's in `domd`,
-`bounds`, `piecewise` and `proof`, its rivals' in `rivals`, what is not in the paper in `ours`."""
+`bounds`, `piecewise` and `proof`, its rivals' in `rivals` and `detection`, what is not in the
+paper in `extensions`, `sharp` and `tuning`."""
 
-from driftbandit.theory import rivals
+from driftbandit.theory import detection, rivals
 from driftbandit.theory.bob import (
     bob_block,
     bob_blocks,
@@ -56,10 +57,29 @@ from driftbandit.theory.piecewise import (
 )
 from driftbandit.theory.proof import check
 from driftbandit.theory.radius import Radius, beta, discounted_count
+from driftbandit.theory.sharp import (
+    divergence_factor,
+    lam_floor,
+    mix_factor,
+    sharp_alpha,
+    sharp_lam,
+    sharp_radius,
+)
+from driftbandit.theory.tuning import (
+    Choice,
+    least_bound,
+    narrowest_lam,
+    sharp_bound,
+    tracking_curvature,
+    tracking_error,
+    tracking_lam,
+    tuned,
+)
 from driftbandit.theory.verdict import Inequality, Proof
 
 __all__ = [
     "C_pw",
+    "Choice",
     "D_gamma",
     "Inequality",
     "Proof",
@@ -78,8 +98,10 @@ __all__ = [
     "check",
     "clip_discount",
     "concordance",
+    "detection",
     "discount",
     "discounted_count",
+    "divergence_factor",
     "domd_radius",
     "drift_budget",
     "drift_kernel",
@@ -95,7 +117,11 @@ __all__ = [
     "good_rounds",
     "iota",
     "lam",
+    "lam_floor",
+    "least_bound",
     "least_discount",
+    "mix_factor",
+    "narrowest_lam",
     "observed_beta",
     "order_drifting",
     "order_piecewise",
@@ -105,7 +131,15 @@ __all__ = [
     "regret_bound_drifting",
     "regret_bound_piecewise",
     "rivals",
+    "sharp_alpha",
+    "sharp_bound",
+    "sharp_lam",
+    "sharp_radius",
     "terms_drifting",
     "terms_piecewise",
+    "tracking_curvature",
+    "tracking_error",
+    "tracking_lam",
+    "tuned",
     "worst_round",
 ]

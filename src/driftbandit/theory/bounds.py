@@ -1,6 +1,7 @@
 """Theorems 2 and 3: regret bounds with every constant, and their orders in three cases.
 
-`sharp` is that of `theory.eta`.
+`sharp=True` bounds `DOMD.from_theory(problem, sharp=True)`: lambda and beta_t are those of
+`theory.sharp`. `lam` and `gamma` may be any that the theorem allows.
 """
 
 from __future__ import annotations
@@ -12,16 +13,14 @@ from driftbandit.problem import Problem
 from driftbandit.theory.domd import (
     case,
     clip_discount,
-    domd_radius,
     eta,
     forgetting_drifting,
     forgetting_piecewise,
-    iota,
-    lam,
     path_length,
 )
-from driftbandit.theory.piecewise import best_D, tail, worst_round
+from driftbandit.theory.piecewise import best_D, price_of_drift, tail, worst_round
 from driftbandit.theory.radius import beta
+from driftbandit.theory.sharp import least_lam, radius_of
 
 WHY = "the regret bound"
 
@@ -35,19 +34,26 @@ def elliptical_potential(problem: Problem, gamma: float, lam: float) -> float:
     return (2.0 * g / problem.c_mu) * d * (math.log1p(mass) - rounds * math.log(gamma))
 
 
-def _exploration(problem: Problem, gamma: float, delta: float, sharp: bool) -> float:
+def _exploration(
+    problem: Problem, gamma: float, lam: float | None, delta: float, sharp: bool
+) -> float:
     """2 k beta_T sqrt(T * potential), the term both bounds share; it needs gamma < 1."""
     if not 0.0 < gamma < 1.0 or not 0.0 < delta <= 1.0:
         raise ValueError(f"the bound needs 0 < gamma < 1 and 0 < delta <= 1, got {gamma}, {delta}")
-    T, floor = problem.known("horizon", WHY), lam(problem, sharp=sharp)
+    T, lam = problem.known("horizon", WHY), least_lam(problem, sharp=sharp) if lam is None else lam
     step = eta(problem, sharp=sharp)
-    radius = domd_radius(problem, gamma=gamma, lam=floor, eta=step, delta=delta, sharp=sharp)
-    potential = elliptical_potential(problem, gamma, floor)
+    radius = radius_of(problem, gamma=gamma, lam=lam, eta=step, delta=delta, sharp=sharp)
+    potential = elliptical_potential(problem, gamma, lam)
     return 2.0 * problem.k_mu * beta(radius, T) * math.sqrt(T * potential)
 
 
 def regret_bound_drifting(
-    problem: Problem, *, gamma: float | None = None, delta: float, sharp: bool = False
+    problem: Problem,
+    *,
+    gamma: float | None = None,
+    lam: float | None = None,
+    delta: float,
+    sharp: bool = False,
 ) -> float:
     """2 k S + 2 k beta_T sqrt(T potential) + 4 k iota lam^{-1/2} P_T (1-gamma)^{-3/2}.
 
@@ -55,14 +61,19 @@ def regret_bound_drifting(
     """
     if gamma is None:
         gamma = clip_discount(forgetting_drifting(problem), problem.known("horizon", WHY))
-    exploration = _exploration(problem, gamma, delta, sharp)
+    exploration = _exploration(problem, gamma, lam, delta, sharp)
     k, P = problem.k_mu, path_length(problem, WHY)
-    price = iota(problem, sharp=sharp) / math.sqrt(lam(problem, sharp=sharp))
+    price = price_of_drift(problem, lam, sharp=sharp)
     return 2.0 * k * problem.S + exploration + 4.0 * k * price * P / (1.0 - gamma) ** 1.5
 
 
 def regret_bound_piecewise(
-    problem: Problem, *, gamma: float | None = None, delta: float, sharp: bool = False
+    problem: Problem,
+    *,
+    gamma: float | None = None,
+    lam: float | None = None,
+    delta: float,
+    sharp: bool = False,
 ) -> float:
     """min over whole D >= 1 of r (Gamma D + 1) + 2 k beta_T sqrt(T potential)
     + 8 S k iota lam^{-1/2} Gamma gamma^{D/2} (1-gamma)^{-3/2}.
@@ -73,9 +84,9 @@ def regret_bound_piecewise(
     G = problem.known("change_points", WHY)
     if gamma is None:
         gamma = clip_discount(forgetting_piecewise(problem), problem.known("horizon", WHY))
-    exploration = _exploration(problem, gamma, delta, sharp)
-    D, r = best_D(problem, gamma, sharp=sharp), worst_round(problem)
-    return r * (G * D + 1.0) + exploration + G * tail(problem, gamma, D, sharp=sharp)
+    exploration = _exploration(problem, gamma, lam, delta, sharp)
+    D, r = best_D(problem, gamma, lam=lam, sharp=sharp), worst_round(problem)
+    return r * (G * D + 1.0) + exploration + G * tail(problem, gamma, D, lam=lam, sharp=sharp)
 
 
 class Terms(NamedTuple):

@@ -3,8 +3,8 @@
 Symbols follow the paper: S bounds |x'theta| (for contexts of norm L it is radius * L), R the
 rewards, c_mu <= mu' <= k_mu on [-S, S], g = g(tau).
 
-`sharp=True` takes constants as small as the proofs allow: M, the family's own bound on |mu''|/mu',
-for R where R stands for that, and range^2/4 for R^2 in beta_t (docs/theory.md says why).
+`sharp=True` takes M, the family's own bound on |mu''|/mu', for R where R stands for that. The
+lambda and beta_t of the sharper theorem are in `theory.sharp` (docs/theory.md says why).
 """
 
 from __future__ import annotations
@@ -40,24 +40,21 @@ def iota(problem: Problem, *, sharp: bool = False) -> float:
     return math.sqrt(2.0 * eta(problem, sharp=sharp) * problem.k_mu / problem.family.g)
 
 
-def lam(problem: Problem, *, sharp: bool = False) -> float:
+def lam(problem: Problem) -> float:
     """lambda = max{6 eta R k_mu S / g, 32 alpha d R^2 / 7, c_mu / g} (Theorem 2)."""
-    M, g = concordance(problem, sharp=sharp), problem.family.g
+    R, g = concordance(problem), problem.family.g
     return max(
-        6.0 * eta(problem, sharp=sharp) * M * problem.k_mu * problem.S / g,
-        32.0 * alpha(problem, sharp=sharp) * problem.dim * M**2 / 7.0,
+        6.0 * eta(problem) * R * problem.k_mu * problem.S / g,
+        32.0 * alpha(problem) * problem.dim * R**2 / 7.0,
         problem.c_mu / g,
     )
 
 
-def domd_radius(
-    problem: Problem, *, gamma: float, lam: float, eta: float, delta: float, sharp: bool = False
-) -> Radius:
+def domd_radius(problem: Problem, *, gamma: float, lam: float, eta: float, delta: float) -> Radius:
     """beta_t^2 = 4 lam S^2 + 2 eta (1 + R^2/(g k)) log(pi^2 t^2 / (3 delta))
     + 2 eta (3 eta + 1/2) d log(1 + k n_t / (lam d g))   (Theorem 1)."""
     g, k, d = problem.family.g, problem.k_mu, problem.dim
-    noise = problem.family.range**2 / 4.0 if sharp else problem.family.R**2
-    logs = 2.0 * eta * (1.0 + noise / (g * k))
+    logs = 2.0 * eta * (1.0 + problem.family.R**2 / (g * k))
     return Radius(
         constant=4.0 * lam * problem.S**2 + logs * math.log(math.pi**2 / (3.0 * delta)),
         log_round=2.0 * logs,

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit.problem import Problem
-from driftbandit.theory.domd import Floats, iota, lam
+from driftbandit.theory.domd import Floats, iota
+from driftbandit.theory.sharp import least_lam
 
 
 def good_rounds(path: Floats, D: int) -> NDArray[np.bool_]:
@@ -37,37 +38,47 @@ def worst_round(problem: Problem) -> float:
     return min(problem.family.range, 2.0 * problem.k_mu * problem.S)
 
 
-def C_pw(problem: Problem, *, sharp: bool = False) -> float:
+def price_of_drift(problem: Problem, lam: float | None, *, sharp: bool) -> float:
+    """iota / sqrt(lam), with the theorem's least lambda unless another is given."""
+    lam = least_lam(problem, sharp=sharp) if lam is None else lam
+    return iota(problem, sharp=sharp) / math.sqrt(lam)
+
+
+def C_pw(problem: Problem, *, lam: float | None = None, sharp: bool = False) -> float:
     """C_pw = max{e, 8 S k iota / sqrt(lam)} (proof of Theorem 3)."""
-    price = iota(problem, sharp=sharp) / math.sqrt(lam(problem, sharp=sharp))
+    price = price_of_drift(problem, lam, sharp=sharp)
     return max(math.e, 8.0 * problem.S * problem.k_mu * price)
 
 
-def D_gamma(problem: Problem, gamma: float, *, sharp: bool = False) -> int:
+def D_gamma(
+    problem: Problem, gamma: float, *, lam: float | None = None, sharp: bool = False
+) -> int:
     """D_gamma = ceil(2 log(C_pw T / (1-gamma)) / log(1/gamma)), the proof's choice of D."""
     T = problem.known("horizon", "the window D")
-    logs = math.log(C_pw(problem, sharp=sharp) * T / (1.0 - gamma))
+    logs = math.log(C_pw(problem, lam=lam, sharp=sharp) * T / (1.0 - gamma))
     return math.ceil(-2.0 * logs / math.log(gamma))
 
 
-def tail(problem: Problem, gamma: float, D: float, *, sharp: bool = False) -> float:
+def tail(
+    problem: Problem, gamma: float, D: float, *, lam: float | None = None, sharp: bool = False
+) -> float:
     """8 S k iota lam^{-1/2} gamma^{D/2} (1-gamma)^{-3/2}: what is left of a change after D rounds,
     summed over all good rounds (Lemma C.2, times 2 k iota lam^{-1/2})."""
-    price = iota(problem, sharp=sharp) / math.sqrt(lam(problem, sharp=sharp))
+    price = price_of_drift(problem, lam, sharp=sharp)
     return 8.0 * problem.S * problem.k_mu * price * gamma ** (D / 2.0) / (1.0 - gamma) ** 1.5
 
 
-def best_D(problem: Problem, gamma: float, *, sharp: bool = False) -> int:
+def best_D(problem: Problem, gamma: float, *, lam: float | None = None, sharp: bool = False) -> int:
     """The whole D >= 1 at which r D + tail(D), r = `worst_round`, is least.
 
     The sum is convex in D, so its whole-number minimum is next to the root of its derivative.
     """
     r, rate = worst_round(problem), -0.5 * math.log(gamma)
-    steepest = max(tail(problem, gamma, 0.0, sharp=sharp) * rate / r, 1.0)
+    steepest = max(tail(problem, gamma, 0.0, lam=lam, sharp=sharp) * rate / r, 1.0)
     root = max(1.0, math.log(steepest) / rate)
     return min(
         (math.floor(root), math.ceil(root)),
-        key=lambda D: r * D + tail(problem, gamma, D, sharp=sharp),
+        key=lambda D: r * D + tail(problem, gamma, D, lam=lam, sharp=sharp),
     )
 
 

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit.problem import Problem
-from driftbandit.theory.domd import Floats, domd_radius, drift_kernel
+from driftbandit.theory.domd import Floats, drift_kernel
 from driftbandit.theory.losses import bregman, discounted, drifted, loss, mix_loss
 from driftbandit.theory.piecewise import best_D, good_rounds, worst_round
 from driftbandit.theory.radius import beta
 from driftbandit.theory.replay import Trace, replay
+from driftbandit.theory.sharp import divergence_factor, mix_factor, radius_of, sharp_alpha
 from driftbandit.theory.verdict import Inequality, Proof
 
 
@@ -28,6 +29,8 @@ class Setting(NamedTuple):
     eta: float
     lam: float
     gamma: float
+    alpha: float  # 3 eta / 2, or that of the sharper theorem
+    factor: float  # of log det in Lemma A.7: 2 alpha, or alpha C
     beta: Floats
     logs: Floats  # log(pi^2 t^2 / (3 delta)): a failure of delta_t / 2
     mass: Floats  # d log(1 + k n_t / (lam d g))
@@ -40,10 +43,17 @@ class Setting(NamedTuple):
         k, g = self.problem.k_mu, self.problem.family.g
         return k * math.sqrt(2.0 * self.eta * k / g / self.lam)
 
+    @property
+    def sharp_factor(self) -> float:
+        """alpha C(M^2 alpha / lam), for any lam (docs/theory.md)."""
+        M = self.problem.family.self_concordance
+        return self.alpha * divergence_factor(M**2 * self.alpha / self.lam)
+
 
 def check(run: Any) -> Proof:
     """Both sides of every inequality of the proofs of Theorems 1 and 2, and of Theorem 3 where
-    the number of changes is known, on a run of `DOMD.from_theory`.
+    the number of changes is known, on a run of `DOMD.from_theory`. With `sharp=True` the lemmas
+    have the sharper theorem's alpha and factor.
 
     Other lambda and eta are checked as they are: outside the theorems' conditions sides may cross.
 
@@ -73,12 +83,18 @@ def check(run: Any) -> Proof:
 def _setting(policy: Any, paths: list[Floats]) -> Setting:
     problem, gamma, t = policy.problem, policy.discount, np.arange(1.0, len(paths[0]) + 1.0)
     numbers = {"eta": policy.step, "lam": policy.regularization, "gamma": gamma}
-    radius = domd_radius(problem, delta=policy.delta, **numbers)
+    radius = radius_of(problem, delta=policy.delta, sharp=policy.sharp, **numbers)
+    alpha, factor = 1.5 * policy.step, 3.0 * policy.step
+    if policy.sharp:
+        alpha = sharp_alpha(problem, policy.regularization, step=policy.step)
+        factor = mix_factor(problem, policy.regularization, step=policy.step)
     moves = [np.linalg.norm(np.diff(path, axis=0, append=path[-1:]), axis=1) for path in paths]
     counts = (1.0 - gamma ** (t - 1.0)) / (1.0 - gamma)
     return Setting(
         problem,
         **numbers,
+        alpha=alpha,
+        factor=factor,
         beta=np.array([beta(radius, s) for s in t]),
         logs=np.log(math.pi**2 * t**2 / (3.0 * policy.delta)),
         mass=problem.dim * np.log1p(radius.mass * counts),
@@ -90,7 +106,7 @@ def _setting(policy: Any, paths: list[Floats]) -> Setting:
 def _confidence(s: Setting, trace: Trace) -> list[Inequality]:
     """The lemmas of Appendix A, and Theorem 1."""
     family, k, g = s.problem.family, s.problem.k_mu, s.problem.family.g
-    alpha, start = 1.5 * s.eta, 4.0 * s.lam * s.problem.S**2
+    alpha, start, kept = s.alpha, 4.0 * s.lam * s.problem.S**2, s.eta / s.alpha
     new, star = loss(family, trace.r, trace.at_new), loss(family, trace.r, trace.at_star)
     mix = mix_loss(family, trace.r, trace.at, alpha * trace.A_square)
     divergence = bregman(family, trace.at_new, alpha * trace.new_square)
@@ -98,16 +114,20 @@ def _confidence(s: Setting, trace: Trace) -> list[Inequality]:
     at_t, squares = drifted(family, trace, s.gamma)
     inverse_regret = at_t - discounted(new, s.gamma)
     drift_loss = at_t - discounted(star, s.gamma)
-    one_step = trace.A_error + 2.0 * s.eta * (star - new) - trace.move / 1.5
-    all_steps = start + 2.0 * s.eta * inverse_regret - moved / 1.5
+    one_step = trace.A_error + 2.0 * s.eta * (star - new) - kept * trace.move
+    all_steps = start + 2.0 * s.eta * inverse_regret - kept * moved
     gap, noise = discounted(mix - new, s.gamma), family.range**2 / (4.0 * g * k) * s.logs
     error, iota = np.sqrt(trace.H_error), math.sqrt(2.0 * s.eta * k / g)
-    gap_bound = (3.0 * s.eta + 0.5) * s.mass + moved / (3.0 * s.eta)
+    gap_bound = (s.factor + 0.5) * s.mass + moved / (2.0 * alpha)
     luck = discounted(star - mix, s.gamma)
     return [
         _sure("Lemma A.1", "lemma:onestep", "one step", trace.new_error, one_step),
         _sure("eq. (A.1)", "eq:onestep", "error, inverse regret", trace.H_error, all_steps),
-        _sure("Lemma A.7", "lemma:local-gb", "divergence", divergence, 2 * alpha * trace.log_gain),
+        _sure("Lemma A.7", "lemma:local-gb", "divergence", divergence, s.factor * trace.log_gain),
+        _sure(
+            *("Lemma A.7, sharp", "lemma:local-gb", "divergence, without d"),
+            *(divergence, s.sharp_factor * trace.log_gain),
+        ),
         _sure("eq. (A.18)", "eq:lemma:weighted-mix-gap_L_t", "log det", trace.growth, s.mass),
         _sure("Lemma A.3", "lemma:weighted-mix-gap", "mix loss gap", gap, gap_bound),
         _sure("Lemma A.9", "lemma:kernel", "drift of x'theta*", squares, s.V**2),
@@ -136,7 +156,7 @@ def _regret(s: Setting, trace: Trace, regret: Floats) -> list[Inequality]:
 
 def _piecewise(s: Setting, paths: list[Floats], regret: Floats) -> list[Inequality]:
     """The lemmas of Appendix C, and the decomposition in Theorem 3's proof, with the best D."""
-    D, S, r = best_D(s.problem, s.gamma), s.problem.S, worst_round(s.problem)
+    D, S, r = best_D(s.problem, s.gamma, lam=s.lam), s.problem.S, worst_round(s.problem)
     good = np.stack([good_rounds(path, D) for path in paths])
     moved = s.moves > 0.0
     changes: Any = np.cumsum(moved, axis=1) - moved

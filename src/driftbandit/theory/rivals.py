@@ -282,6 +282,28 @@ def linear_window(problem: Problem) -> int:
     return window_from(_drift_share(problem, 1.0), problem.known("horizon", "the window"))
 
 
+# Discounted and windowed GLM Thompson sampling (after Kveton et al. 2020; the tunings are ours)
+
+
+def glm_ts_prior(problem: Problem) -> float:
+    """lambda = d / S^2: under the prior N(0, I / lambda), ||theta||^2 is S^2 in the mean."""
+    return problem.dim / problem.S**2
+
+
+def glm_ts_discount(problem: Problem) -> float:
+    """gamma of the optimistic peer: D-GLUCB's where the number of changes is known, else
+    SCB-WeightUCB's."""
+    jumps = problem.change_points is not None
+    return d_glucb_discount(problem) if jumps else scb_weight_discount(problem)
+
+
+def glm_ts_window(problem: Problem) -> int:
+    """The window of the optimistic peer: SW-GLUCB's where the number of changes is known, else
+    SW-LinUCB's."""
+    jumps = problem.change_points is not None
+    return sw_glucb_window(problem) if jumps else linear_window(problem)
+
+
 # Linear rewards
 
 
@@ -296,6 +318,98 @@ def sw_lin_ucb(problem: Problem, *, lam: float, window: int, delta: float) -> fl
     """sqrt(lam) S + sigma sqrt(d log((1 + window/lam) / delta)) (Cheung et al. 2019)."""
     logs = problem.dim * math.log((1.0 + window / lam) / delta)
     return math.sqrt(lam) * problem.S + sub_gaussian(problem) * math.sqrt(logs)
+
+
+def lin_ts_inflation() -> float:
+    """sqrt(14): the deviation of D-LinTS's draws over the radius of D-LinUCB, in its theorem
+    (Kim and Tewari 2020, a^2 = 14 c_1^2; our reading)."""
+    return math.sqrt(14.0)
+
+
+def random_lin_lam(problem: Problem) -> float:
+    """lambda = 1, whatever the problem: D-LinTS and D-RandLinUCB in the experiments of their paper
+    (Kim and Tewari 2020, section 5)."""
+    return 1.0
+
+
+def rand_lin_ucb_deviation(problem: Problem) -> float:
+    """2/5, whatever the problem: the deviation of D-RandLinUCB's half-normal factor in the
+    experiments of its paper (Kim and Tewari 2020, section 5)."""
+    return 0.4
+
+
+def wsb_prior(problem: Problem, least: Any, *, lam: float) -> Any:
+    """lam S / sqrt(least), a bound on ||lam theta||_{V^-1} where V has no eigenvalue below `least`:
+    what a prior N(0, I / lam) costs, sqrt(lam) S before any data (Werge et al. 2026, our reading of
+    its dynamic prior penalty)."""
+    return lam * problem.S / np.sqrt(least)
+
+
+# Restarted WeightedOFUL+ and SAVE+ (Wang, Xie, Chen, Lui, Zhou 2025; our reading of both)
+
+
+def reward_deviation(problem: Problem) -> float:
+    """A bound on the deviation of a reward: sqrt(g k), or half the range where that is less."""
+    return min(math.sqrt(problem.family.g * problem.k_mu), sub_gaussian(problem))
+
+
+def oful_floor(problem: Problem, period: int) -> float:
+    """alpha = R / sqrt(w), R the range of rewards: the least deviation that a weight can have."""
+    return problem.family.range / math.sqrt(period)
+
+
+def oful_caution(problem: Problem) -> float:
+    """gamma = sqrt(R) / d^{1/4}: how much less an uncertain round counts (Zhou and Gu 2022)."""
+    return math.sqrt(problem.family.range) / problem.dim**0.25
+
+
+def weighted_oful(problem: Problem, k: Any, *, lam: float, delta: float, period: int) -> Any:
+    """12 sqrt(d log(1 + k/(alpha^2 d lam)) l) + 30 l R / gamma^2 + sqrt(lam) S, with l = log(32
+    (log(gamma^2/alpha) + 1) k^2 / delta), in the k-th round after a restart (Zhou and Gu 2022,
+    eq. 4.3)."""
+    d, R = problem.dim, problem.family.range
+    alpha, gamma2 = oful_floor(problem, period), oful_caution(problem) ** 2
+    layers = max(0.0, math.log(gamma2 / alpha)) + 1.0
+    logs = np.log(32.0 * layers * np.asarray(k) ** 2 / delta)
+    volume = d * np.log1p(np.asarray(k) / (alpha**2 * d * lam))
+    return 12.0 * np.sqrt(volume * logs) + 30.0 * logs * R / gamma2 + math.sqrt(lam) * problem.S
+
+
+def oful_period(problem: Problem) -> int:
+    """w = max(d^{1/4} sqrt(V/P_T), d^{1/6} (T/P_T)^{1/3}), V = T times the largest variance: what
+    balances the regret d^{7/8} (P_T V)^{1/4} T^{1/2} + d^{5/6} P_T^{1/3} T^{2/3} of its paper."""
+    T, P = problem.known("horizon", "the period"), path_length(problem, "the period")
+    d, V = problem.dim, T * reward_deviation(problem) ** 2
+    calm, short = d**0.25 * math.sqrt(_ratio(V, P)), d ** (1 / 6) * _ratio(T, P) ** (1 / 3)
+    return int(max(1.0, min(T, max(calm, short))))
+
+
+def save_period(problem: Problem) -> int:
+    """w = max(d^{2/5} (V T)^{1/5} / P_T^{2/5}, (d T/P_T)^{1/3}), V = T times the largest variance:
+    what balances the regret d^{4/5} V^{2/5} P_T^{1/5} T^{2/5} + d^{2/3} P_T^{1/3} T^{2/3}."""
+    T, P = problem.known("horizon", "the period"), path_length(problem, "the period")
+    d, V = problem.dim, T * reward_deviation(problem) ** 2
+    calm = (d**2 * _ratio(V * T, P**2)) ** 0.2
+    return int(max(1.0, min(T, max(calm, (d * _ratio(T, P)) ** (1 / 3)))))
+
+
+def save_layers(period: int) -> int:
+    """L = ceil(log2(w^{3/2})): no layer is finer than the error that w rounds can see."""
+    return max(1, math.ceil(1.5 * math.log2(period)))
+
+
+def save_radius(
+    problem: Problem, layer: Any, count: Any, errors: Any, *, delta: float, period: int
+) -> Any:
+    """2^-l (8 sqrt((8 Var_l + 6 R^2 log(4 (w+1)^2 L/delta) + 2^{4-2l}) log(4 w^2 L/delta)) + 6 R
+    log(4 w^2 L/delta) + S); Var_l is the sum of weighted squared errors of layer l if 2^l >=
+    64 sqrt(log(4 (w+1)^2 L/delta)), else R^2 times its rounds (Zhao et al. 2023, SAVE)."""
+    R, L = problem.family.range, save_layers(period)
+    later = math.log(4.0 * (period + 1.0) ** 2 * L / delta)
+    logs, size = math.log(4.0 * period**2 * L / delta), 2.0 ** -np.asarray(layer, dtype=float)
+    var = np.where(1.0 / size >= 64.0 * math.sqrt(later), errors, R**2 * count)
+    noise = 8.0 * np.sqrt((8.0 * var + 6.0 * R**2 * later + 16.0 * size**2) * logs)
+    return size * (noise + 6.0 * R * logs + problem.S)
 
 
 # GLOC (Jun et al. 2017)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -122,4 +122,4 @@ def _checked(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _stamp(at: float) -> str:
-    return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="microseconds")
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from driftbandit.evidence.reading.chunk import BAD, NAMES, SKIP, Batch
 from driftbandit.evidence.reading.columns import ROWS, SLATE, UNTAUGHT, Source
 from driftbandit.loop.learning.learner import Learner
-from driftbandit.loop.state.reward_windows import Book, Example
-from driftbandit.loop.state.versions import versions
+from driftbandit.loop.state.definition import Definition, Version, define
+from driftbandit.loop.state.reward_windows import Example, RewardWindows
 from driftbandit.loop.storage.events import Event
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.storage.store import is_url
-from driftbandit.loop.training.replay import Past, origin, past, replay, unfold
+from driftbandit.loop.training.replay import origin, replay, unfold
 from driftbandit.policies.rows import RowPolicy
 
 if TYPE_CHECKING:
-    from driftbandit.lab.run.plugin_files import Luggage
+    from driftbandit.lab.run.plugin_files import PluginFiles
 
 ENDINGS = (".db", ".sqlite", ".sqlite3")
 
@@ -33,26 +33,26 @@ class Where(NamedTuple):
     name: str
     policy: RowPolicy | type[RowPolicy] | None = None
     half_life: Any = None
-    luggage: Luggage | None = None  # what must be imported before
+    luggage: PluginFiles | None = None  # what must be imported before
 
     @contextmanager
-    def opened(self) -> Iterator[tuple[Ledger, Past]]:
+    def opened(self) -> Iterator[tuple[Ledger, Definition]]:
         if self.luggage is not None:
             self.luggage.load()
         if not is_url(self.path) and not os.path.isfile(self.path):
             raise ValueError(f"{self.path!r} is not a file: check the path of the ledger")
         with closing(Ledger(self.path, self.name, write=False)) as ledger:
-            known = past(ledger)
+            known = define(ledger.lasting())
             if known is None:
                 raise ValueError(f"loop {self.name!r} of {ledger.path!r} was never declared")
             yield ledger, known if self.policy is None else self._instead(ledger, known)
 
-    def _instead(self, ledger: Ledger, known: Past) -> Past:
+    def _instead(self, ledger: Ledger, known: Definition) -> Definition:
         """What the loop would be with the other policy."""
         if ledger.base:
             raise ValueError(
-                "the beginning of this ledger is gone (keep= or erase): another policy cannot be "
-                "trained all of it; replay a file written with log.write"
+                "the beginning of this ledger is gone (retention or erase): another policy cannot "
+                "be trained all of it; replay a file written with log.write"
             )
         if any(version.reign for version in known.versions.values()):
             raise ValueError(
@@ -60,7 +60,12 @@ class Where(NamedTuple):
                 "of it; replay a file written with log.write"
             )
         changed = replace(known.declaration, policy=self.policy, half_life=self.half_life)
-        return known._replace(declaration=changed, versions=versions(changed, ledger.declared()))
+        version = Version(changed.features, changed.timed_policy, changed.half_life)
+        first = replace(known, declaration=changed, versions={version.name: version}, seq=1)
+        for event in ledger.lasting():
+            if event.kind == "add_features":
+                first = first.after(event)
+        return replace(known, declaration=changed, versions=first.versions)
 
 
 def is_ledger(source: Any) -> bool:
@@ -87,7 +92,7 @@ class LedgerSource(Source):
                 events = ledger.events([example.decision for example in part])
                 rows = [_row(events.get(example.decision), example) for example in part]
                 yield _batch(rows)
-            rest = _untrained(state.book, start)
+            rest = _untrained(state.windows, start)
             while words := list(islice(rest, ROWS)):
                 yield _batch([{SKIP: word} for word in words])
 
@@ -112,13 +117,13 @@ def _batch(rows: list[dict[str, Any]]) -> Batch:
     return {name: [row.get(name) for row in rows] for name in (*NAMES, SKIP, BAD)}
 
 
-def _untrained(book: Book, start: Event | None) -> Iterator[str]:
+def _untrained(windows: RewardWindows, start: Event | None) -> Iterator[str]:
     """Why decisions trained nothing, once for each: who evaluates the others must know of them."""
-    before: dict[str, int] = start.read()["mark"][-1] if start else {}
-    yield from repeat(UNTAUGHT["open"], sum(len(each.values) for each in book.open.values()))
+    before: dict[str, int] = start.read().mark[4] if start else {}
+    yield from repeat(UNTAUGHT["open"], sum(len(each.values) for each in windows.open.values()))
     for word, count in (("cancelled", "cancel cancelled"), ("missing", "missing")):
-        if word != "missing" or book.missing is None or book.wait == 0.0:
-            yield from repeat(UNTAUGHT[word], book.counts[count] - before.get(count, 0))
+        if word != "missing" or windows.missing is None or windows.wait == 0.0:
+            yield from repeat(UNTAUGHT[word], windows.counts[count] - before.get(count, 0))
 
 
 def _row(event: Any, example: Example) -> dict[str, Any]:
@@ -126,19 +131,20 @@ def _row(event: Any, example: Example) -> dict[str, Any]:
     if event is None or event.kind != "decide":
         return {BAD: "a decision that is not in the ledger"}
     data = event.read()
-    if data["choice"] is None:
-        return {SKIP: "there was no arm"}
-    if isinstance(data["choice"], list):
+    if data.k is not None:
         return {SKIP: SLATE}
+    choice = data.choices[0]
+    if choice is None:
+        return {SKIP: "there was no arm"}
     return {
-        "context": data["context"],
-        "arms": data["arms"],
-        "names": data["names"],
-        "action": data["names"][data["choice"]],
-        "probabilities": data["p"],
+        "context": data.context,
+        "arms": data.arms,
+        "names": data.names,
+        "action": data.names[choice],
+        "probabilities": data.p[0],
         "reward": example.value,
         "time": example.at,
         "key": event.key,
         "id": event.id,
-        "default": data.get("default"),
+        "default": data.default,
     }

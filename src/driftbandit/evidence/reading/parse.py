@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ def _iso(text: str) -> float:
 
 
 def _instant(at: datetime) -> float:
-    return (at if at.utcoffset() is not None else at.replace(tzinfo=timezone.utc)).timestamp()
+    return (at if at.utcoffset() is not None else at.replace(tzinfo=UTC)).timestamp()
 
 
 def text(value: Any) -> str | None:

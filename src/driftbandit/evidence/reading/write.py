@@ -13,8 +13,8 @@ import numpy as np
 from driftbandit.evidence.reading import dsjson
 from driftbandit.evidence.reading.chunk import Chunk
 from driftbandit.evidence.reading.files import STORED, arrow
-from driftbandit.files import write_whole
-from driftbandit.loop.storage.events import write as encode
+from driftbandit.files import atomically
+from driftbandit.loop.storage.events import encode
 
 if TYPE_CHECKING:
     from driftbandit.evidence.log import Log
@@ -27,7 +27,7 @@ def written(log: Log, path: str | os.PathLike[str]) -> Path:
     writers |= dict.fromkeys((".dsjson", ".json", ".jsonl"), _lines)
     if path.suffix not in writers:
         raise ValueError(f"{path.name!r} must end in {', '.join(writers)}: that says what to write")
-    with write_whole(path) as temporary:
+    with atomically(path) as temporary:
         writers[path.suffix](log, temporary)
     return path
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from driftbandit.estimators.formatting import between, more_rows, number, percent
@@ -118,7 +118,7 @@ def moment(found: Evaluation, place: float) -> str:
     if not found.found.windows.timed:
         return f"row {place + 1.0:,.0f}"
     width = found.found.windows.width
-    at = datetime.fromtimestamp(place, timezone.utc)
+    at = datetime.fromtimestamp(place, UTC)
     return at.strftime("%Y-%m-%d" if width >= DAY else "%Y-%m-%d %H:%M")
 
 

@@ -1,1 +1,4 @@
-"""Reports of stored studies: statistics, tables, figures and a page. Imports `study` and `run`."""
+"""Reports of stored studies: statistics, tables, figures, a page, and the scorecards of suites.
+
+May import `study`, `run` and `driftbandit.pages`. Plays nothing.
+"""

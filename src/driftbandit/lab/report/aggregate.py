@@ -1,7 +1,7 @@
 """Many worlds at once, as rliable does it: normalised regret, its middle, its tail, its profile.
 
 A regret is divided by the mean regret of Uniform in the same world (or of the reference, where
-nobody played at random): 0 is the oracle, 1 is guessing. Only policies played in every world are
+no policy played at random): 0 is the oracle, 1 is guessing. Only policies played in every world are
 compared, and all of them on the seeds that they share.
 """
 

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from driftbandit.lab.report.summary import stored_study
-from driftbandit.lab.report.tables import Item, Table
+from driftbandit.lab.report.tables import Item, ReportTable
 from driftbandit.lab.run.store import Store
 from driftbandit.pages import POLICY, asset
 from driftbandit.pages.styles import DARK, STROKE, hero_of, looks
@@ -35,8 +35,8 @@ SHARED = "Timings were taken while cells shared cores; they are too long."
 
 def page(
     store: Store,
-    summaries: Sequence[Table],
-    per_world: Sequence[Table],
+    summaries: Sequence[ReportTable],
+    per_world: Sequence[ReportTable],
     lines: pl.DataFrame,
     hero: str | None = None,
 ) -> str:
@@ -122,7 +122,7 @@ def _slugs(labels: list[str]) -> dict[str, str]:
     return found
 
 
-def _contents(summaries: Sequence[Table], per_world: Sequence[Table]) -> str:
+def _contents(summaries: Sequence[ReportTable], per_world: Sequence[ReportTable]) -> str:
     links = [(f"summary-{k}", table.title) for k, table in enumerate(summaries)]
     links += [(f"environment-{k}", table.title) for k, table in enumerate(per_world)]
     links.append(("origin", "Study and provenance"))
@@ -151,7 +151,7 @@ def _toggles(policies: list[dict[str, Any]]) -> str:
     )
 
 
-def _section(number: int, table: Table, data: dict[str, Any]) -> str:
+def _section(number: int, table: ReportTable, data: dict[str, Any]) -> str:
     world = data["worlds"][number]
     shown = [chart for chart in CHARTS if any(chart[0] in s for s in world["series"])]
     first, *others = (_chart(table.title, *chart) for chart in shown)
@@ -186,9 +186,9 @@ def _chart(world: str, column: str, caption: str, axis: str, log: bool) -> str:
     )
 
 
-def _table(table: Table) -> str:
+def _table(table: ReportTable) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.header)
-    columns = [_aligned([item.text for item in column]) for column in zip(*table.rows)]
+    columns = [aligned([item.text for item in column]) for column in zip(*table.rows)]
     body = "".join(
         f'<tr><th scope="row">{escape(row[0].text)}</th>'
         + "".join(_cell(item, column[k]) for item, column in zip(row[1:], columns[1:]))
@@ -209,7 +209,7 @@ def _cell(item: Item, text: str) -> str:
     )
 
 
-def _aligned(texts: Sequence[str]) -> list[str]:
+def aligned(texts: Sequence[str]) -> list[str]:
     """Padded so that the decimal points of a column stand one below the other, number by number."""
     split = [re.split(r"([−\d.]*\d)", text) for text in texts]  # numbers at odd places
     shape = max(map(len, split))

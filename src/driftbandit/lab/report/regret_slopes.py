@@ -39,7 +39,7 @@ def fit_orders(store: Store) -> list[Order]:
     """A slope for every policy and every number of the worlds that takes three values or more."""
     fitted = [
         _fit(sweep)
-        for sweep in sweeps(store.current().values(), finals(store))
+        for sweep in sweeps(store.current(), finals(store))
         if sweep.of_worlds and len(sweep.values) >= 3 and min(*sweep.values, *sweep.regrets) > 0
     ]
     return sorted(fitted, key=lambda order: order[:3])

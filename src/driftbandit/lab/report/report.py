@@ -22,7 +22,7 @@ from driftbandit.lab.report.summary import (
 )
 from driftbandit.lab.report.sweeps import draw_sweeps, sweeps
 from driftbandit.lab.report.tables import (
-    Table,
+    ReportTable,
     across_worlds,
     overview,
     panels,
@@ -45,7 +45,7 @@ def write_report(
     """Write tables, figures and report.html of a stored study; returns the files by kind.
 
     Differences are to `reference`; only `policies` are shown, or all; `hero` is emphasised; with a
-    `focus`, figures grey out everybody else; `width` is "neurips", "icml" or "full".
+    `focus`, figures grey out all other policies; `width` is "neurips", "icml" or "full".
     """
     if width not in WIDTHS:
         raise ValueError(f"width {width!r} is unknown: choose one of {', '.join(WIDTHS)}")
@@ -58,7 +58,7 @@ def write_report(
     target.mkdir(parents=True, exist_ok=True)
     paths = _write_texts(store, target, ends, lines, runs, hero)
     paths |= draw_regret(lines, target, width, hero, focus)
-    swept = draw_sweeps(sweeps(store.current().values(), ends), target, width, hero)
+    swept = draw_sweeps(sweeps(store.current(), ends), target, width, hero)
     profiles = draw_profiles(runs, target, width, hero, focus) if runs else {}
     more = {"sweep": swept, "profile": profiles}
     return paths | {f"{name} {kind}": p for name, of in more.items() for kind, p in of.items()}
@@ -98,7 +98,7 @@ def _write_texts(
     return {kind: target / name for kind, (name, _) in texts.items()}
 
 
-def _summaries(ends: pl.DataFrame, runs: Runs | None) -> list[Table]:
+def _summaries(ends: pl.DataFrame, runs: Runs | None) -> list[ReportTable]:
     """What stands above the tables of single environments."""
     found = [overview(ends)] if ends["environment"].n_unique() > 1 else []
     if runs:

@@ -17,7 +17,7 @@ CONFIDENCE = 0.95
 Floats = NDArray[np.float64]
 
 
-class Difference(NamedTuple):
+class PairedDifference(NamedTuple):
     """Mean difference on n common seeds, its interval, and the p-value of the paired t test."""
 
     mean: float
@@ -34,16 +34,16 @@ def half_width(deviation: ArrayLike, n: ArrayLike) -> Any:
     return stdtrit(degrees, 0.5 + CONFIDENCE / 2) * s / np.sqrt(n)
 
 
-def paired_difference(mine: ArrayLike, base: ArrayLike) -> Difference:
+def paired_difference(mine: ArrayLike, base: ArrayLike) -> PairedDifference:
     """Mine minus base, seed by seed: both met the same contexts and noise."""
     gaps = np.asarray(mine, dtype=float) - np.asarray(base, dtype=float)
     gaps = gaps[~np.isnan(gaps)]
     n, nan = len(gaps), float("nan")
     if n < 2:
-        return Difference(float(gaps[0]) if n else nan, nan, nan, nan, n)
+        return PairedDifference(float(gaps[0]) if n else nan, nan, nan, nan, n)
     mean, s = float(gaps.mean()), float(gaps.std(ddof=1))
     half = float(half_width(s, n))
-    return Difference(mean, mean - half, mean + half, _p_value(mean, s / np.sqrt(n), n), n)
+    return PairedDifference(mean, mean - half, mean + half, _p_value(mean, s / np.sqrt(n), n), n)
 
 
 def _p_value(mean: float, error: float, n: int) -> float:
@@ -65,10 +65,10 @@ def holm(p: ArrayLike) -> Floats:
 
 def leaders(regrets: ArrayLike) -> NDArray[np.bool_]:
     """Rows of (policies, seeds) that may be called best: the smallest leading group, by the mean on
-    the seeds that all have, each of whose members is told from everybody outside it.
+    the seeds that all have, each of whose members differs from every policy outside it.
 
-    Told means by the paired test on common seeds, with Holm's correction over all pairs. Where no
-    such group exists, nobody is best.
+    That is decided by the paired test on common seeds, with Holm's correction over all pairs. If
+    there is no such group, no policy is best.
     """
     regrets = np.asarray(regrets, dtype=float)
     shared = regrets[:, ~np.isnan(regrets).any(axis=0)]

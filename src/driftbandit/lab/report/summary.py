@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from driftbandit.lab.report.comparisons import compared
-from driftbandit.lab.report.statistics import half_width
+from driftbandit.lab.report.statistics import half_width, holm, leaders, paired_difference
 from driftbandit.lab.run.cells import Cell
 from driftbandit.lab.run.store import Store
 from driftbandit.lab.study.study_file import Study, outline
 
 REFERENCE = "DOMD-GLB"  # differences are to this policy where a study has it
 PAIR = ["environment", "policy"]
+YARDSTICKS = ("Oracle", "Uniform")  # never the best: one knows the truth, the other does not learn
 SMOOTHING = 25  # recorded rounds whose median cost is shown: single ones are noisy
 
 
@@ -109,11 +110,11 @@ def curves(store: Store, points: int = 300, policies: Sequence[str] = ()) -> pl.
 def chosen(store: Store) -> dict[tuple[str, str], str]:
     """Options that tuning chose, by environment and policy, where it had a choice."""
     offered: dict[tuple[str, str], list[dict[str, object]]] = {}
-    for cell in Store(store.folder / "tuning").current().values():
+    for cell in Store(store.folder / "tuning").current():
         labels = cell.environment_label, cell.policy_label
         offered.setdefault(labels, []).append(json.loads(cell.swept))
     found = {}
-    for cell in store.current().values():
+    for cell in store.current():
         labels = cell.environment_label, cell.policy_label
         several = offered.get(labels, [])
         free = {k for o in several for k in o if any(other.get(k) != o[k] for other in several)}
@@ -139,7 +140,7 @@ def stored_policies(store: Store) -> list[str]:
 
 def rows(store: Store) -> pl.LazyFrame:
     """The results of the study's cells; environments and policies are Enums in its order."""
-    data, cells = store.scan(), list(store.current().values())
+    data, cells = store.scan(), store.current()
     _check_labels(cells)
     worlds, policies = _order(cells)
     return data.with_columns(
@@ -256,4 +257,47 @@ def _reference(last: pl.DataFrame, name: str | None) -> str:
 def _comparisons(last: pl.DataFrame, reference: str, shown: list[str]) -> pl.DataFrame:
     """Every shown policy against the reference, and whether it may be called best."""
     parts = last.sort(PAIR).partition_by("environment", maintain_order=True)
-    return pl.concat([compared(part, reference, shown) for part in parts])
+    return pl.concat([_compared(part, reference, shown) for part in parts])
+
+
+def _compared(part: pl.DataFrame, reference: str, shown: list[str]) -> pl.DataFrame:
+    """One environment: seeds that a policy was not played on are NaN."""
+    wide = part.with_columns(pl.col("policy").cast(pl.String)).pivot(
+        "policy", index="seed", values="regret"
+    )
+    regrets = {
+        name: wide[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in wide.columns[1:]
+    }
+    base = regrets.get(reference, np.full(wide.height, np.nan))
+    regrets = {name: values for name, values in regrets.items() if name in shown}
+    found = {k: paired_difference(v, base) for k, v in regrets.items() if k != reference}
+    p = dict(zip(found, holm([test.p for test in found.values()])))
+    contest = {name: values for name, values in regrets.items() if name not in YARDSTICKS}
+    best = dict(zip(contest, leaders([*contest.values()]) if contest else ()))
+    lines = [
+        {
+            "policy": name,
+            "best": bool(best.get(name, False)),
+            "difference": found[name].mean if name in found else None,
+            "low": found[name].low if name in found else None,
+            "high": found[name].high if name in found else None,
+            "p": p.get(name),
+            "common": found[name].n if name in found else None,
+        }
+        for name in regrets
+    ]
+    return _typed(lines, part)
+
+
+def _typed(lines: list[dict[str, object]], part: pl.DataFrame) -> pl.DataFrame:
+    floats = dict.fromkeys(("difference", "low", "high", "p"), pl.Float64)
+    schema: dict[str, Any] = {
+        "policy": part.schema["policy"],
+        "best": pl.Boolean,
+        **floats,
+        "common": pl.Int64,
+    }
+    frame = pl.DataFrame(lines, schema=schema).with_columns(pl.col(*floats).fill_nan(None))
+    return frame.with_columns(
+        environment=pl.lit(part["environment"][0], part.schema["environment"])
+    )

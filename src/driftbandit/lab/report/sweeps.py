@@ -10,8 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from driftbandit.lab.report.figures import Emphasis, Width, blank, finish, plain_decades, save
-from driftbandit.lab.report.line_ends import LINE_HEIGHT, add_labels
+from driftbandit.lab.report.figures import (
+    LINE_HEIGHT,
+    Emphasis,
+    Width,
+    add_labels,
+    blank,
+    finish,
+    plain_decades,
+    save,
+)
 from driftbandit.lab.report.statistics import half_width
 from driftbandit.lab.run.cells import Cell
 from driftbandit.pages.styles import LOOKS, hero_of, looks

@@ -11,7 +11,7 @@ import polars as pl
 
 MISSING = "–"
 BOLD = (
-    "bold: the leaders, each told from everybody else by a paired t test on common seeds (5 %, "
+    "bold: the leaders, each told from every other policy by a paired t test on common seeds (5 %, "
     "Holm's correction within the environment)"
 )
 TEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
@@ -37,7 +37,7 @@ class Item(NamedTuple):
     best: bool = False
 
 
-class Table(NamedTuple):
+class ReportTable(NamedTuple):
     """A titled table whose first column names its rows."""
 
     title: str
@@ -46,7 +46,7 @@ class Table(NamedTuple):
     note: str
 
 
-def overview(finals: pl.DataFrame) -> Table:
+def overview(finals: pl.DataFrame) -> ReportTable:
     """Final regret, policies down and environments across, or turned if that is narrower."""
     lines = finals.to_dicts()
     worlds = list(dict.fromkeys(line["environment"] for line in lines))
@@ -57,14 +57,16 @@ def overview(finals: pl.DataFrame) -> Table:
     blank = Item(MISSING)
     if len(worlds) <= len(policies):
         rows = [[Item(p), seeds[p], *(texts.get((w, p), blank) for w in worlds)] for p in policies]
-        return Table(title, ("policy", "seeds", *worlds), rows, note)
+        return ReportTable(title, ("policy", "seeds", *worlds), rows, note)
     rows = [[Item(w), *(texts.get((w, p), blank) for p in policies)] for w in worlds]
-    return Table(title, ("environment", *policies), [[Item("seeds"), *seeds.values()], *rows], note)
+    return ReportTable(
+        title, ("environment", *policies), [[Item("seeds"), *seeds.values()], *rows], note
+    )
 
 
 def panels(
     finals: pl.DataFrame, chosen: Mapping[tuple[str, str], str] | None = None
-) -> list[Table]:
+) -> list[ReportTable]:
     """One table per environment: regret, paired difference, cost, memory, tracking error, and the
     options that tuning chose."""
     lines = [line | {"chosen": _chosen(line, chosen or {})} for line in finals.to_dicts()]
@@ -72,7 +74,7 @@ def panels(
     return [_panel(w, [line for line in lines if line["environment"] == w]) for w in worlds]
 
 
-def _panel(world: str, lines: list[dict[str, Any]]) -> Table:
+def _panel(world: str, lines: list[dict[str, Any]]) -> ReportTable:
     reference = lines[0]["reference"]
     columns: list[tuple[str, Callable[..., str]]] = [
         ("seeds", lambda line: str(line["seeds"])),
@@ -97,14 +99,14 @@ def _panel(world: str, lines: list[dict[str, Any]]) -> Table:
         f"After {lines[0]['horizon']} rounds, mean ± deviation over seeds; {BOLD}; differences and "
         f"p (paired t, Holm) are on the seeds shared with {reference}"
     )
-    return Table(world, ("policy", *(name for name, _ in columns)), rows, note)
+    return ReportTable(world, ("policy", *(name for name, _ in columns)), rows, note)
 
 
 def _chosen(line: dict[str, Any], chosen: Mapping[tuple[str, str], str]) -> str:
     return chosen.get((line["environment"], line["policy"]), "")
 
 
-def across_worlds(aggregates: pl.DataFrame, scale: str, left_out: int) -> Table:
+def across_worlds(aggregates: pl.DataFrame, scale: str, left_out: int) -> ReportTable:
     """Interquartile mean and optimality gap of normalised regret, best first."""
     rows = [
         [
@@ -123,7 +125,7 @@ def across_worlds(aggregates: pl.DataFrame, scale: str, left_out: int) -> Table:
     if left_out:
         note += f". Left out: {left_out} not played everywhere"
     header = ("policy", "interquartile mean", "optimality gap")
-    return Table("All environments together", header, rows, note)
+    return ReportTable("All environments together", header, rows, note)
 
 
 def _interval(line: dict[str, Any], name: str) -> str:
@@ -174,7 +176,7 @@ def _coverage(line: dict[str, Any]) -> str:
     return MISSING if line["coverage"] is None else f"{100 * line['coverage']:.1f} %"
 
 
-def to_markdown(table: Table) -> str:
+def to_markdown(table: ReportTable) -> str:
     """The table with its title as a heading."""
     lines = [[_md(name) for name in table.header], ["---"] + ["---:"] * (len(table.header) - 1)]
     for row in table.rows:
@@ -183,7 +185,7 @@ def to_markdown(table: Table) -> str:
     return f"## {_md(table.title)}\n\n{_md(table.note)}.\n\n{body}\n"
 
 
-def to_latex(table: Table) -> str:
+def to_latex(table: ReportTable) -> str:
     """The table as a float; needs the packages booktabs and textcomp."""
     lines = [[_tex(name) for name in table.header]]
     for row in table.rows:

@@ -1,1 +1,4 @@
-"""Running studies: cells, workers, clusters, and the store of results. Imports `study` only."""
+"""Running studies: cells, processes or a Dask cluster, the version of the code, stored results.
+
+May import `study`, and of the library what plays: policies, environments, `simulate`.
+"""

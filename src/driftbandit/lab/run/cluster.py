@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import threading
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -17,8 +16,7 @@ from typing import Any
 
 from distributed import Client, LocalCluster, WorkerPlugin
 
-from driftbandit.lab.run.plugin_files import Luggage, unpack
-from driftbandit.lab.run.workers import settle
+from driftbandit.lab.run.plugin_files import PluginFiles, unpack
 
 
 class Setup(WorkerPlugin):  # type: ignore[misc]
@@ -26,18 +24,19 @@ class Setup(WorkerPlugin):  # type: ignore[misc]
 
     name = "driftbandit"  # a new one takes the place of the one before
 
-    def __init__(self, parent: int | None, files: dict[str, bytes]) -> None:
-        self.parent, self.files = parent, files
+    def __init__(self, begin: Callable[[], None] | None, files: dict[str, bytes]) -> None:
+        self.begin, self.files = begin, files
 
     def setup(self, worker: Any) -> None:
-        if self.parent is not None:
-            settle(self.parent)
+        """Called by Dask in every worker."""
+        if self.begin is not None:
+            self.begin()
         unpack(self.files, Path(worker.local_directory) / f"plugins-{uuid.uuid4().hex}")
 
 
 @contextmanager
-def local_cluster(workers: int) -> Iterator[Executor]:
-    """A cluster on this machine."""
+def local_cluster(workers: int, begin: Callable[[], None]) -> Iterator[Executor]:
+    """Start a cluster on this machine; each worker calls `begin` first."""
     options: dict[str, Any] = {
         "n_workers": workers,
         "threads_per_worker": 1,
@@ -48,7 +47,7 @@ def local_cluster(workers: int) -> Iterator[Executor]:
         with _undisturbed():
             cluster = stack.enter_context(LocalCluster(processes=True, **options))
             client = stack.enter_context(Client(cluster))
-            client.register_plugin(Setup(os.getpid(), {}))
+            client.register_plugin(Setup(begin, {}))
         try:
             yield client.get_executor()
         except BaseException:  # closing would wait for the cells that are running
@@ -78,7 +77,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 @contextmanager
-def cluster_at(address: str, luggage: Luggage) -> Iterator[Executor]:
+def cluster_at(address: str, plugin_files: PluginFiles) -> Iterator[Executor]:
     """The cluster of a running scheduler; the sources of plug-ins are sent to its workers."""
     with Client(address) as client:
         if not client.scheduler_info()["workers"]:
@@ -87,16 +86,16 @@ def cluster_at(address: str, luggage: Luggage) -> Iterator[Executor]:
                 stacklevel=1,
             )
         try:
-            _prepare(client, luggage)
+            _prepare(client, plugin_files)
             yield client.get_executor()
         finally:  # workers that join for other work need nothing of ours
             with suppress(Exception):
                 client.unregister_worker_plugin(Setup.name)
 
 
-def _prepare(client: Client, luggage: Luggage) -> None:
+def _prepare(client: Client, plugin_files: PluginFiles) -> None:
     try:
-        client.register_plugin(Setup(None, luggage.files()))
+        client.register_plugin(Setup(None, plugin_files.files()))
     except Exception as error:  # Dask gives an error of a worker a type of its own
         raise ValueError(
             f"the Dask workers cannot be prepared: {error}; install the driftbandit[dask] of this "

@@ -7,21 +7,25 @@ one environment does not depend on all. Comments and docstrings do not count.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import re
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from typing import NamedTuple
 
-from driftbandit.lab.run.imports import Link, Parsed, parsed
 from driftbandit.plugins import home_of
 from driftbandit.recipe import Recipe
 
 PACKAGE = "driftbandit"
-HERE = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parents[3]
 ALWAYS = "driftbandit.lab.run.play"  # plays every cell
 ENDINGS = (".py", "/__init__.py", *EXTENSION_SUFFIXES)
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 Roots = Mapping[str, str]  # modules that define classes; the folders from which they are imported
 
@@ -138,7 +142,7 @@ class Sources:
             if self.find(package) is not None and not self._parsed(package).bare:
                 yield package
 
-    def _led_to(self, link: Link) -> Iterable[str]:
+    def _led_to(self, link: ImportedName) -> Iterable[str]:
         """The modules that an import depends on."""
         path = self.find(link.module)
         if path is None:
@@ -150,7 +154,7 @@ class Sources:
         elif not self._parsed(link.module).bare:
             yield link.module
 
-    def _from_package(self, path: Path, link: Link) -> Iterator[str]:
+    def _from_package(self, path: Path, link: ImportedName) -> Iterator[str]:
         package, (first, *rest) = link.module, link.names
         passed_on = self._passed_on(package, path)
         if first == "*":
@@ -159,22 +163,123 @@ class Sources:
                 yield from self._led_to(each)
         elif first in passed_on:
             target = passed_on[first]
-            yield from self._led_to(Link(target.module, (*target.names, *rest)))
+            yield from self._led_to(ImportedName(target.module, (*target.names, *rest)))
         elif self.find(f"{package}.{first}") is not None:
-            yield from self._led_to(Link(f"{package}.{first}", tuple(rest)))
+            yield from self._led_to(ImportedName(f"{package}.{first}", tuple(rest)))
         elif not (first.startswith("__") and first.endswith("__")):
             yield package
 
-    def _passed_on(self, package: str, path: Path) -> dict[str, Link]:
+    def _passed_on(self, package: str, path: Path) -> dict[str, ImportedName]:
         """Names that a package takes from elsewhere, also those it loads when they are asked for
         (a stub says from where)."""
         names = dict(self._parsed(package).passed_on)
         stub = path.with_suffix(".pyi")
         if stub.is_file():
             names |= parsed(stub, package).passed_on
-        own = (Link(package), *(Link(package, (name,)) for name in names))
+        own = (ImportedName(package), *(ImportedName(package, (name,)) for name in names))
         return {name: link for name, link in names.items() if link not in own}
 
 
 def _is_package(path: Path) -> bool:
     return path.is_dir() or path.stem == "__init__"
+
+
+class ImportedName(NamedTuple):
+    """A module, and the names that are taken from it one after the other."""
+
+    module: str
+    names: tuple[str, ...] = ()
+
+
+class Parsed(NamedTuple):
+    """A source file."""
+
+    text: str  # without comments and docstrings
+    links: frozenset[ImportedName]  # everything it imports
+    passed_on: dict[str, ImportedName]  # names of this module that come from others
+    bare: bool  # nothing but imports and names such as __all__
+
+
+EMPTY = Parsed("", frozenset(), {}, True)
+
+# CPython's constructor of syntax trees keeps its depth in a variable that all threads share: two
+# threads that parse at once, as on a Dask worker, may raise SystemError.
+_parsing = threading.Lock()
+
+
+def parsed(path: Path, package: str) -> Parsed:
+    """A file of a package, or of none (""); a folder without __init__.py is an empty one."""
+    if path.is_dir():
+        return EMPTY
+    stat = path.stat()
+    return _parsed(path, package, stat.st_mtime_ns, stat.st_size)
+
+
+@cache
+def _parsed(path: Path, package: str, time: int, size: int) -> Parsed:
+    data = path.read_bytes()
+    if path.suffix not in (".py", ".pyi"):  # compiled
+        return Parsed(hashlib.sha256(data).hexdigest(), frozenset(), {}, False)
+    with _parsing:
+        tree = ast.parse(data)
+    links, aliases = set(), {}
+    for node in _walk(tree):
+        for alias, link in _imported(node, package):
+            links.add(link)
+            aliases[alias] = link
+    links |= set(_used(tree, aliases))
+    passed_on = {a: link for n in tree.body for a, link in _imported(n, package)}
+    bare = all(_says_nothing(node) for node in tree.body)
+    return Parsed(_text(tree), frozenset(links), passed_on, bare)
+
+
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those that only a type checker sees."""
+    yield node
+    children = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        children = list(node.orelse)
+    for child in children:
+        yield from _walk(child)
+
+
+def _imported(node: ast.AST, package: str) -> Iterator[tuple[str, ImportedName]]:
+    """Names that an import statement binds, and what they stand for."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield alias.asname or alias.name, ImportedName(alias.name)
+            if alias.asname is None:
+                top = alias.name.split(".")[0]
+                yield top, ImportedName(top)
+    if isinstance(node, ast.ImportFrom):
+        base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+        module = ".".join([*base, *([node.module] if node.module else [])])
+        for alias in node.names:
+            yield alias.asname or alias.name, ImportedName(module, (alias.name,))
+
+
+def _used(tree: ast.Module, aliases: dict[str, ImportedName]) -> Iterator[ImportedName]:
+    """Attributes of imported modules: `import package as p` takes what p.name says."""
+    for node in ast.walk(tree):
+        names: list[str] = []
+        while isinstance(node, ast.Attribute):
+            names.append(node.attr)
+            node = node.value
+        if names and isinstance(node, ast.Name) and node.id in aliases:
+            link = aliases[node.id]
+            yield ImportedName(link.module, (*link.names, *reversed(names)))
+
+
+def _says_nothing(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Assign):
+        names = [n for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+        return all(n.id.startswith("__") and n.id.endswith("__") for n in names)
+    docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return docstring or isinstance(node, (ast.Import, ast.ImportFrom))
+
+
+def _text(tree: ast.Module) -> str:
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body[0] = ast.Pass()
+    return ast.unparse(tree)

@@ -2,7 +2,7 @@
 
 Workers get a cell and give back a frame; only the parent writes to the store. So results do not
 depend on the engine, the number of workers or the blocks of seeds, and a run that was
-interrupted goes on where it was.
+interrupted resumes where it was.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import polars as pl
 
 from driftbandit.lab.run.cells import Cell, cells_of, run_cell
 from driftbandit.lab.run.code_version import Versions
-from driftbandit.lab.run.plugin_files import Luggage
+from driftbandit.lab.run.plugin_files import PluginFiles
 from driftbandit.lab.run.store import Store
 from driftbandit.lab.run.workers import pool_of
 from driftbandit.lab.study.study_file import Study
@@ -99,7 +99,8 @@ def execute(
 
 
 def run_cells(cells: list[Cell], job: _Job, what: str) -> Done:
-    missing = [cell for cell in cells if not job.store.has(cell)]
+    """Run what of these cells is not stored yet."""
+    missing = job.store.missing(cells)
     done = Done(len(missing), len(cells) - len(missing))
     job.progress(done.stored, len(cells))
     if not missing:
@@ -108,13 +109,15 @@ def run_cells(cells: list[Cell], job: _Job, what: str) -> Done:
     workers, cores = job.engine.pool_size(len(missing)), os.cpu_count() or 1
     scheduler = job.engine.scheduler
     facts = {"study": job.study.name, "cells": len(missing), "engine": scheduler or "processes"}
-    luggage = Luggage.of(missing)
+    plugin_files = PluginFiles.of(missing)
     facts |= {"workers": workers, "shared_cores": workers > cores}
-    job.store.start(facts, luggage.modules)
+    job.store.start(facts, plugin_files.modules)
     job.say("compiling")
     warm(missing)
     job.say(what)
-    for n, (cell, frame) in enumerate(results_of(missing, workers, scheduler, luggage), start=1):
+    for n, (cell, frame) in enumerate(
+        results_of(missing, workers, scheduler, plugin_files), start=1
+    ):
         job.store.add(cell, frame)
         job.progress(done.stored + n, len(cells))
     return done
@@ -131,9 +134,9 @@ def begin(cells: list[Cell]) -> None:
 def chosen(cells: list[Cell], store: Store) -> tuple[set[str], set[tuple[str, str]]]:
     """Labels of the policies on trial, and their best variants by environment."""
     totals: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
-    for cell in cells:
+    for cell, regret in zip(cells, store.final_regrets(cells)):
         rivals = totals.setdefault((cell.environment_label, cell.policy_label), {})
-        rivals[_variant(cell)] = rivals.get(_variant(cell), 0.0) + store.final_regret(cell)
+        rivals[_variant(cell)] = rivals.get(_variant(cell), 0.0) + regret
     best = {min(rivals, key=lambda v: rivals[v]) for rivals in totals.values()}
     return {label for _, label in totals}, best
 
@@ -150,7 +153,7 @@ class _EnoughError(Exception):
 
 
 def warm(cells: list[Cell]) -> None:
-    """Load the kernels of these cells, so that nobody's first round pays for it.
+    """Load the kernels of these cells, so that no first round is timed with it.
 
     The parent does it before there are workers: compiling the same kernel in several races.
     """
@@ -169,14 +172,14 @@ def _stop(t: int, memory: Any, theta: Any) -> None:
 
 
 def results_of(
-    cells: list[Cell], workers: int, scheduler: str | None, luggage: Luggage
+    cells: list[Cell], workers: int, scheduler: str | None, plugin_files: PluginFiles
 ) -> Iterator[tuple[Cell, pl.DataFrame]]:
     """Finished cells in the order they finish; cells of a worker that died are run again."""
     waiting = list(cells)
     for attempt in range(RETRIES + 1):
         try:
-            with pool_of(workers, scheduler, luggage) as pool:
-                futures = {pool.submit(run_pinned, cell, luggage): cell for cell in waiting}
+            with pool_of(workers, scheduler, plugin_files) as pool:
+                futures = {pool.submit(run_pinned, cell, plugin_files): cell for cell in waiting}
                 try:
                     for future in finished(futures):
                         frame = future.result()
@@ -212,11 +215,11 @@ def finished(futures: Collection[Future[Any]]) -> Iterator[Future[Any]]:
                 continue
 
 
-def run_pinned(cell: Cell, luggage: Luggage) -> pl.DataFrame:
+def run_pinned(cell: Cell, plugin_files: PluginFiles) -> pl.DataFrame:
     """`run_cell` with one thread for linear algebra: small matrices only suffer from more."""
     from threadpoolctl import threadpool_limits
 
-    luggage.load()
+    plugin_files.load()
     _check_code(cell)
     with threadpool_limits(1):
         warm([cell])

@@ -14,23 +14,23 @@ from driftbandit.lab.run.code_version import Versions, is_installed, roots_of
 
 
 @dataclass(frozen=True)
-class Luggage:
+class PluginFiles:
     """Modules to import, and the folders in which they are found."""
 
     modules: tuple[str, ...]
     homes: tuple[str, ...]
 
     @staticmethod
-    def of(cells: Iterable[Cell]) -> Luggage:
+    def of(cells: Iterable[Cell]) -> PluginFiles:
         """What these cells need."""
-        return Luggage.of_recipes(r for cell in cells for r in (cell.environment, cell.policy))
+        return PluginFiles.of_recipes(r for cell in cells for r in (cell.environment, cell.policy))
 
     @staticmethod
-    def of_recipes(recipes: Iterable[str]) -> Luggage:
+    def of_recipes(recipes: Iterable[str]) -> PluginFiles:
         """What these recipes need, given as JSON."""
         roots = {name: home for name, home in roots_of(*recipes).items() if home}
         modules = sorted(roots.keys() - {"__main__"})  # a worker runs the script anyway
-        return Luggage(tuple(modules), tuple(sorted({roots[name] for name in modules})))
+        return PluginFiles(tuple(modules), tuple(sorted({roots[name] for name in modules})))
 
     def load(self) -> None:
         """Import the modules in this process."""

@@ -7,7 +7,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,10 @@ PACKAGES = ("driftbandit", "numpy", "scipy", "numba", "polars")
 def provenance(plugins: Iterable[str] = ()) -> dict[str, Any]:
     """Versions, machine, commit of this package and of plug-ins, and whether they were edited."""
     found: dict[str, Any] = {
-        "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        **checkout(Path(__file__).resolve().parents[1]),
+        **checkout(Path(__file__).resolve().parents[2]),
         **{name: version(name) for name in PACKAGES},
     }
     files = {name: getattr(sys.modules.get(name), "__file__", None) for name in plugins}

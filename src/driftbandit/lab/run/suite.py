@@ -1,8 +1,8 @@
 """Suites: frozen worlds and seeds, played like any study, and a card of scores in one JSON file.
 
 A score is the geometric mean over worlds of a policy's mean regret over that of playing at random,
-which is frozen with the suite: 1 learns nothing, 0 knows everything. In a stream even 0 needs luck:
-regret is against the best outcome of a round.
+which is frozen with the suite: 1 learns nothing, 0 knows everything. In a stream no policy reaches
+0, because regret is against the best outcome of a round.
 """
 
 from __future__ import annotations
@@ -10,17 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 import polars as pl
 
@@ -48,7 +43,7 @@ class Suite:
     ) -> tuple[Any, str]:
         """The suite played by these policies, as a study and its text."""
         first = f"plugins = {json.dumps(list(plugins))}\n" if plugins else ""
-        text = first + self.text + "".join(_table(entry) for entry in entries)
+        text = first + self.text + "".join(table_of(entry) for entry in entries)
         return parse_study(text, self.name), text
 
 
@@ -112,7 +107,7 @@ def _file_entries(path: Path, plugins: list[str]) -> list[dict[str, Any]]:
     return list(data["policies"])
 
 
-def _table(entry: Mapping[str, Any]) -> str:
+def table_of(entry: Mapping[str, Any]) -> str:
     lines = (f"{key} = {_value(value)}\n" for key, value in entry.items())
     return "\n[[policies]]\n" + "".join(lines)
 

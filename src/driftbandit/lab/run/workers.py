@@ -9,13 +9,14 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from multiprocessing import get_context
 
-from driftbandit.lab.run.plugin_files import Luggage
+from driftbandit.lab.run.plugin_files import PluginFiles
 
 
 def pool_of(
-    workers: int, scheduler: str | None, luggage: Luggage
+    workers: int, scheduler: str | None, plugin_files: PluginFiles
 ) -> AbstractContextManager[Executor]:
     """Something with `submit`; an error that leaves it stops the workers of this machine."""
     if scheduler is None:
@@ -23,8 +24,8 @@ def pool_of(
     from driftbandit.lab.run import cluster
 
     if scheduler == "local":
-        return cluster.local_cluster(workers)
-    return cluster.cluster_at(scheduler, luggage)
+        return cluster.local_cluster(workers, partial(settle, os.getpid()))
+    return cluster.cluster_at(scheduler, plugin_files)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Studies: environments x policies x seeds, as data and as TOML files.
+"""Studies: environments x policies x seeds, as data and as TOML files, with labels and errors.
 
-Imports no other part of the lab.
+May import no other part of the lab, only recipes: policies and environments.
 """

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from driftbandit import validate
 from driftbandit.recipe import Recipe
+from driftbandit.validate import closest
 
 BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 FIELD = re.compile(r"([A-Za-z_]\w*)(?::([<>^]?[+]?0?\d{0,2}(?:\.\d{1,2})?[a-zA-Z%]?))?")
@@ -48,7 +48,8 @@ def labelled(label: str | None, name: str, options: Mapping[str, Any], swept: It
 def nearest(word: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown word."""
     known = sorted(known)
-    return f": {validate.nearest(word, known, 'known are ' + ', '.join(known))}"
+    near = closest(word, known)
+    return f": did you mean {near!r}?" if near else f": known are {', '.join(known)}"
 
 
 def _unknown(label: str, match: re.Match[str], known: list[str]) -> str:

@@ -14,7 +14,7 @@ from driftbandit.policies import Policy
 from driftbandit.recipe import Recipe
 
 
-class Entry(BaseModel):
+class StudyEntry(BaseModel):
     """A policy or an environment of a study; whatever else it holds goes to its constructor."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -34,7 +34,7 @@ class Entry(BaseModel):
             yield options | dict(zip(lists, combination)), varied
 
 
-class PolicyEntry(Entry):
+class PolicyEntry(StudyEntry):
     """`tuning` is "theory" (from_theory) or "practical" (the plain constructor)."""
 
     tuning: Literal["theory", "practical"] = "theory"
@@ -68,12 +68,12 @@ class Study(BaseModel):
 
     name: str = Field(pattern=r"^[\w-]+$")
     title: str = ""
-    plugins: tuple[str, ...] = ()  # modules that define classes of one's own
+    plugins: tuple[str, ...] = ()  # modules that define custom classes
     horizon: int | list[int] = 5000
     seeds: int = Field(default=20, ge=1)
     first_seed: int = Field(default=0, ge=0)
     points: int = Field(default=250, ge=2)
-    environments: tuple[Entry, ...] = Field(min_length=1)
+    environments: tuple[StudyEntry, ...] = Field(min_length=1)
     policies: tuple[PolicyEntry, ...] = Field(min_length=1)
     tune_on: int = Field(default=0, ge=0)  # seeds for choosing each policy's best variant first
 
@@ -81,7 +81,7 @@ class Study(BaseModel):
         """Label, environment and swept values of every environment."""
         return [world for entry in self.environments for world in self.worlds_of(entry)]
 
-    def worlds_of(self, entry: Entry) -> Iterator[tuple[str, Environment, dict[str, Any]]]:
+    def worlds_of(self, entry: StudyEntry) -> Iterator[tuple[str, Environment, dict[str, Any]]]:
         """Label, world and options of every variant of an entry."""
         kind: Any = kind_of(entry.type, Environment)
         for options, varied in entry.variants(horizon=self.horizon):
@@ -90,7 +90,7 @@ class Study(BaseModel):
 
     def trials(self) -> list[Study]:
         """Smaller studies that choose among the variants of policies before they are judged, on
-        seeds that judge nobody."""
+        seeds that are not evaluated."""
         groups: dict[int, list[PolicyEntry]] = {}
         for entry in self.policies:
             groups.setdefault(entry.tune_on or self.tune_on, []).append(entry)

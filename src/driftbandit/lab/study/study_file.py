@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 from pydantic import ValidationError
 
 from driftbandit import plugins
 from driftbandit.environments import Environment
 from driftbandit.lab.study.labels import LabelError, nearest
-from driftbandit.lab.study.study import Entry, PolicyEntry, Study, kind_of
+from driftbandit.lab.study.study import PolicyEntry, Study, StudyEntry, kind_of
 from driftbandit.policies import Policy
 
 __all__ = ["Study", "changed", "outline", "parse_study", "read_study", "shipped"]
@@ -141,7 +136,11 @@ def _where(text: str, location: Sequence[Any]) -> str:
 
 
 def _check_options(
-    entry: Entry, base: type[Environment | Policy], text: str, source: str, place: tuple[str, int]
+    entry: StudyEntry,
+    base: type[Environment | Policy],
+    text: str,
+    source: str,
+    place: tuple[str, int],
 ) -> None:
     """An option that a class does not know names its line."""
     with _blamed(text, source, *place, "type"):

@@ -1,4 +1,4 @@
-"""A candidate: a learner beside the live one that is trained the same examples."""
+"""A candidate: a learner beside the live one that is trained on the same examples."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ from typing import Any
 
 from driftbandit.loop.config import Declaration, Settings
 from driftbandit.loop.deciding import slates
-from driftbandit.loop.deciding.choose import Asked, words
-from driftbandit.loop.deciding.mixture import Vote
-from driftbandit.loop.deciding.types import Request
+from driftbandit.loop.deciding.types import Request, View, Vote
 from driftbandit.loop.exploration import Rule
 from driftbandit.loop.learning.keyed import learner_for
-from driftbandit.loop.learning.learner import View
-from driftbandit.loop.state.versions import Shadow
-from driftbandit.loop.state.waiting import Example
+from driftbandit.loop.state.definition import Shadow
+from driftbandit.loop.state.reward_windows import Example
 from driftbandit.policies.base import Floats
 
 
@@ -21,12 +18,12 @@ class Candidate:
     """`seq` is that of the event that declared it."""
 
     def __init__(self, seq: int, shadow: Shadow, declaration: Declaration) -> None:
-        self.seq, self.shadow = seq, shadow
+        self.seq, self.shadow, self._seed = seq, shadow, declaration.seed
         self.learner = learner_for(declaration, shadow.version)
         self.unread = 0  # latest decisions that it could not read
 
     def rows(self, request: Request) -> Floats | None:
-        """Rows of all arms at every position; None if it cannot read them."""
+        """Return rows of all arms at every position; None if it cannot read them."""
         features = self.shadow.features
         try:
             return slates.rows(features, slates.read_by(features, request))
@@ -34,26 +31,26 @@ class Candidate:
             return None
 
     def exploration(self, settings: Settings) -> Rule:
-        """Its own, or the loop's."""
+        """Return its own, or the loop's."""
         return self.shadow.exploration or settings.exploration
 
-    def vote(self, X: Floats, settings: Settings, asked: Asked, view: View) -> Vote:
-        """What it would do with arms X (K, size)."""
-        rule = self.exploration(settings)
-        return Vote(rule.probabilities(view.bandit, X, words(asked, view)), view.aged)
+    def vote(self, X: Floats, settings: Settings, request: Request, view: View) -> Vote:
+        """Return what it would do with arms X (K, size)."""
+        words = self._seed, request.id, view.policy
+        return Vote(self.exploration(settings).probabilities(view.bandit, X, words), view.aged)
 
-    def now(self, X: Floats, settings: Settings, asked: Asked, at: float) -> Floats:
-        """What it would do in a decision of that time, with all that it knows now."""
-        return self.vote(X, settings, asked, self.learner.exact(at, asked.key)).p
+    def now(self, X: Floats, settings: Settings, request: Request, at: float) -> Floats:
+        """Return what it would do in a decision of that time, with all that it knows now."""
+        return self.vote(X, settings, request, self.learner.exact(at, request.key)).p
 
     def train(self, example: Example, X: Floats | None, choice: int | None) -> None:
-        """The example that the live learner is trained, from rows (k, K, size) of its own."""
+        """Learn the example that the live learner learns, from rows (k, K, size) of its own."""
         x = None if X is None or choice is None else X[example.position or 0, choice]
         self.unread = self.unread + 1 if X is None else 0
         self.learner.train(example, x)
 
     def state(self) -> tuple[dict[str, Any], bytes]:
-        """A checkpoint, as a learner's."""
+        """Return a checkpoint, as a learner's."""
         about, state = self.learner.state()
         return about | {"shadow": self.seq, "size": len(state), "unread": self.unread}, state
 

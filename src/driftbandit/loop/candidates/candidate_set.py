@@ -1,7 +1,7 @@
-"""The panel beside the live learner: candidates, and the tally of who is better.
+"""Candidates beside the live learner, and the totals that say which policy is better.
 
-It is trained what the live learner is trained and asked before anybody is told, so it is a function
-of the log, too. A loop without candidates and without a guard has an empty panel.
+They are trained on what the live learner is trained on, and asked before any of them learns, so
+they are a function of the log, too. A loop without candidates and without a guard has an empty set.
 """
 
 from __future__ import annotations
@@ -13,155 +13,163 @@ from typing import Any
 
 from driftbandit.features import Features
 from driftbandit.loop.candidates.candidate import Candidate
-from driftbandit.loop.candidates.hearing import hear, recorded
-from driftbandit.loop.candidates.scoring import Case, case
-from driftbandit.loop.candidates.totals import Row, Tally
+from driftbandit.loop.candidates.scoring import (
+    LoggedDecision,
+    logged_decision,
+    metrics,
+    score,
+)
+from driftbandit.loop.candidates.totals import Row, Totals
 from driftbandit.loop.config import MODES, Settings
 from driftbandit.loop.deciding import slates
-from driftbandit.loop.deciding.choose import Asked
-from driftbandit.loop.deciding.mixture import Vote, Votes, probe
-from driftbandit.loop.deciding.types import Request
-from driftbandit.loop.learning.learner import Learner, View, digest
-from driftbandit.loop.state.definition import Past
-from driftbandit.loop.state.waiting import Example
+from driftbandit.loop.deciding.choose import probe
+from driftbandit.loop.deciding.types import Request, View, Vote, Votes
+from driftbandit.loop.learning.learner import Learner, digest
+from driftbandit.loop.state.definition import CurrentDefinition
+from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.storage.events import DEFAULT, LIVE, Event
 
 LOOK = 100  # rows from one look of the guard to the next
 
-Viewed = Callable[[str, Learner], View]  # a candidate as it is asked
+ViewOf = Callable[[str, Learner], View]  # a candidate as it is asked
 
 
-class Panel:
-    """Hold the live learner's lock while it changes or votes. `alarm` is told when the live policy
-    is worse than the default."""
+class CandidateSet:
+    """Hold the live learner's lock while it changes or votes. `on_look` is called
+    with the totals once in a while, for the guard."""
 
-    def __init__(self, past: Past) -> None:
-        self.past, self.candidates, self._tally = past, dict[str, Candidate](), Tally()
-        self.demoted, self.skipped = False, Counter[str]()  # examples in which nobody was compared
-        self.alarm: Callable[[Tally], None] | None = None
-        self._rows: list[Row] = []  # not added yet
+    def __init__(self, definition: CurrentDefinition) -> None:
+        self.definition, self.candidates = definition, dict[str, Candidate]()
+        self.demoted, self.skipped = False, Counter[str]()  # examples that compared no policies
+        self.on_look: Callable[[Totals], None] | None = None
+        self._totals, self._rows = Totals(), list[Row]()  # rows that are not added yet
         self._unseen = 0  # rows since the guard looked
 
     @property
     def active(self) -> bool:
-        """Whether there is anything to watch."""
-        return bool(self.candidates) or any(s.guard for s in [*self.past.settings.values()])
+        """Whether there is anything to compare."""
+        return bool(self.candidates) or self.definition.now.watched
 
     def read(self, features: Features, request: Request) -> Request:
-        """What the live policy reads of a request; other columns are somebody else's, or were."""
-        if not self.past.shadows:
+        """Return what the live policy reads of a request; other columns are for candidates, or for
+        policies that are gone."""
+        definition = self.definition.now
+        if not definition.shadows:
             return request
-        everybody = [each.features for each in [*self.past.versions.values()]]
-        everybody += [each.features for each in [*self.past.shadows.values()]]
-        slates.check(everybody, request)
+        known = [each.features for each in definition.versions.values()]
+        known += [each.features for each in definition.shadows.values()]
+        slates.check_columns(known, request)
         return slates.read_by(features, request)
 
     def probe(self, settings: Settings, learner: Learner) -> None:
-        """Raise if somebody could not vote with these settings: training must not fail later."""
+        """Raise if a policy could not vote with these settings: training must not fail later."""
         probe(settings.exploration, learner.bandit)
         for one in [*self.candidates.values()]:
             probe(one.exploration(settings), one.learner.bandit)
 
-    def votes(
-        self, settings: Settings, request: Request, role: str, asked: Asked, view: Viewed
-    ) -> Votes:
-        """What candidates on trial would do; slates and holdouts have no trial."""
+    def votes(self, settings: Settings, request: Request, role: str, view: ViewOf) -> Votes:
+        """Return what candidates on trial would do; slates and holdouts have no trial."""
         found: dict[str, Vote] = {}
         if request.k is None and role in MODES:
             for name in settings.trials:
                 one = self.candidates.get(name)
                 X = one.rows(request) if one else None
                 if one and X is not None:
-                    found[name] = one.vote(X[0], settings, asked, view(name, one.learner))
+                    found[name] = one.vote(X[0], settings, request, view(name, one.learner))
         return found
 
-    def watch(self, example: Example, event: Event, learner: Learner) -> None:
-        """Ask everybody about a decision, then train the candidates."""
-        about = case(event, self.past.declaration.seed, self.past.settings)
-        X = {name: one.rows(about.request) for name, one in self.candidates.items()}
-        if word := self._aside(about, learner):
-            self.skipped[word] += 1
+    def learn(self, example: Example, event: Event, learner: Learner) -> None:
+        """Ask every policy about a decision, then train the candidates."""
+        logged = logged_decision(event, self.definition.now)
+        X = {name: one.rows(logged.request) for name, one in self.candidates.items()}
+        if why := self._not_compared(logged, learner):
+            self.skipped[why] += 1
         else:
             able = {k: (self.candidates[k], x[0]) for k, x in X.items() if x is not None}
-            row = hear(example, about, learner, able)
-            self._rows.append(row._replace(metrics=recorded(example, about, self._tally)))
+            row = score(example, logged, learner, able)
+            self._rows.append(row._replace(metrics=metrics(example, logged, self._totals)))
             self._unseen += 1
-        choice = about.answer.choices[example.position or 0]
+        choice = logged.answer.choices[example.position or 0]
         for name, one in self.candidates.items():
             one.train(example, X[name], choice)
 
-    def _aside(self, about: Case, learner: Learner) -> str:
-        """Why nobody is compared; "" if they are."""
-        if not self.candidates and about.settings.guard is None:
+    def _not_compared(self, logged: LoggedDecision, learner: Learner) -> str:
+        """Return why policies are not compared; "" if they are."""
+        if not self.candidates and logged.settings.guard is None:
             return "unwatched"
-        return about.aside or ("older policy" if about.version != learner.version.name else "")
+        older = logged.version != learner.version.name
+        return logged.not_comparable or ("older policy" if older else "")
 
-    @property
-    def tally(self) -> Tally:
-        """The tally of all that was heard. Many rows are added at once: that is ten times faster,
-        and changes no bit."""
+    def add_up(self) -> Totals:
+        """Return the totals of all rows. Many rows are added at once: that is ten times faster, and
+        changes no bit."""
         rows, self._rows = self._rows, []
-        self._tally.add(rows)
-        return self._tally
+        self._totals.add(rows)
+        return self._totals
 
     def look(self) -> None:
-        """Now and then the guard looks at the tally."""
+        """Let the guard look at the totals, once in a while."""
         if self._unseen >= LOOK:
-            tally, self._unseen = self.tally, 0
-            if self.alarm:
-                self.alarm(tally)
+            self._unseen = 0
+            totals = self.add_up()
+            if self.on_look:
+                self.on_look(totals)
 
     def admit(self, one: Candidate, event: Event, learner: Learner) -> None:
-        """A candidate comes; from here on it is compared."""
-        self.past.shadows[event.seq] = one.shadow
+        """Add a candidate; from here on it is compared."""
         self.candidates[one.shadow.name] = one
         learner.count(event)
 
     def switch(self, event: Event, learner: Learner) -> None:
-        """A candidate goes or takes over, or the default does."""
-        data, tally = event.read(), self.tally
-        if event.kind == "retire":
-            self._end(data["name"])
-        elif event.kind == "promote" and data["name"] != LIVE:
-            learner.become(self.candidates[data["name"]].learner, event)
-            self._end(data["name"])
-            self._tally = Tally()
+        """Let a candidate go or take over, or the default."""
+        totals = self.add_up()
+        if event.kind == "demote":
+            totals.forget(LIVE, DEFAULT)
         else:
-            tally.forget(LIVE, DEFAULT)
+            name = event.read().name
+            if event.kind == "retire":
+                self._end(name)
+            elif name != LIVE:
+                learner.become(self.candidates[name].learner, event)
+                self._end(name)
+                self._totals = Totals()
+            else:
+                totals.forget(LIVE, DEFAULT)
         self.demoted = event.kind == "demote" or (self.demoted and event.kind != "promote")
         learner.count(event)
 
     def _end(self, name: str) -> None:
         del self.candidates[name]
-        self.tally.drop(name)
+        self._totals.drop(name)
 
     def drop(self, key: str) -> None:
-        """What was learnt of one key alone goes."""
+        """Forget what was learnt of one key alone."""
         for one in self.candidates.values():
             one.learner.drop(key)
 
     def state(self) -> tuple[dict[str, Any], bytes]:
-        """A checkpoint, as a learner's."""
+        """Return a checkpoint, as a learner's."""
         both = [one.state() for one in self.candidates.values()]
         about = {
             "candidates": [each for each, _ in both],
-            "tally": self.tally.state(),
+            "tally": self.add_up().state(),
             "demoted": self.demoted,
-            "skipped": self.skipped,
+            "skipped": dict(self.skipped),
         }
         return about, b"".join(state for _, state in both)
 
     def load(self, about: dict[str, Any], state: bytes) -> None:
         """Go on from a checkpoint."""
+        definition = self.definition.now
         self.candidates.clear()
         for each in about["candidates"]:
-            shadow = self.past.shadows[each["shadow"]]
-            one = Candidate(each["shadow"], shadow, self.past.declaration)
+            shadow = definition.shadows[each["shadow"]]
+            one = Candidate(each["shadow"], shadow, definition.declaration)
             own, state = state[: each["size"]], state[each["size"] :]
             one.load(each, own)
             self.candidates[shadow.name] = one
-        self._rows, self._tally = [], Tally()
-        self._tally.load(about["tally"])
+        self._rows, self._totals = [], Totals()
+        self._totals.load(about["tally"])
         self.demoted, self.skipped = about["demoted"], Counter(about["skipped"])
 
     @property

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 from driftbandit.estimators import ope
 from driftbandit.estimators.accumulators import Difference, Value
-from driftbandit.estimators.formatting import between, more_rows, number, percent
+from driftbandit.estimators.formatting import as_json, between, more_rows, number, percent
 from driftbandit.estimators.planning import rows_until
 from driftbandit.estimators.sequences import lower
-from driftbandit.loop.candidates.totals import Key, Tally
-from driftbandit.loop.reporting.health import as_json
+from driftbandit.loop.candidates.totals import Key, Totals
 from driftbandit.reward import Reward
 from driftbandit.units import Unit
 
@@ -46,6 +45,11 @@ class Lead(NamedTuple):
     better: int
     more: float
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON knows it."""
+        found: dict[str, Any] = as_json(self)
+        return found
+
     def words(self, level: float) -> str:
         what = f" in {self.metric!r}" if self.metric else ""
         word = {1: "better", -1: "worse", 0: "not shown to be better or worse"}[self.better]
@@ -68,7 +72,7 @@ class Comparison:
     | `values` | mean reward of each by name, in its unit |
     | `leads` | differences on the same rows: of rewards, and of the guard's metrics |
     | `trials` | shares of decisions by candidate |
-    | `skipped` | examples in which nobody was compared, by reason |
+    | `skipped` | examples in which no policies were compared, by reason |
     | `unread` | latest decisions in a row that a candidate could not read |
     """
 
@@ -109,16 +113,18 @@ class Comparison:
         return "\n".join([head, *(f"  {line}" for line in lines)])
 
 
-def leads(tally: Tally, reward: Reward, metrics: Mapping[str, Reward], alpha: float) -> list[Lead]:
+def leads(
+    totals: Totals, reward: Reward, metrics: Mapping[str, Reward], alpha: float
+) -> list[Lead]:
     """All differences; each bound fails with probability `alpha` at most."""
     units = {"": reward, **metrics}
-    known = [key for key in tally.sums if key[1] and key[2] in units]
-    return [lead(tally, key, units[key[2]], alpha) for key in sorted(known)]
+    known = [key for key in totals.sums if key[1] and key[2] in units]
+    return [lead(totals, key, units[key[2]], alpha) for key in sorted(known)]
 
 
-def lead(tally: Tally, key: Key, reward: Reward, alpha: float) -> Lead:
+def lead(totals: Totals, key: Key, reward: Reward, alpha: float) -> Lead:
     """One difference, in the unit of its reward; a band has two ends, so its error is 2 alpha."""
-    sums, unit, (first, second, metric) = tally.sums[key], Unit(reward), key
+    sums, unit, (first, second, metric) = totals.sums[key], Unit(reward), key
     band, part = Difference.band(sums, 2.0 * alpha), float(sums[1] / sums[0])
     better, more = int(band.low > 0.0) - int(band.high < 0.0), 0.0
     if not better:
@@ -130,18 +136,18 @@ def lead(tally: Tally, key: Key, reward: Reward, alpha: float) -> Lead:
     )
 
 
-def is_worse(tally: Tally, key: Key, alpha: float) -> bool:
+def is_worse(totals: Totals, key: Key, alpha: float) -> bool:
     """Whether the first is worse, without the rest of what a lead says: the guard asks often."""
-    sums = tally.sums.get(key)
+    sums = totals.sums.get(key)
     if sums is None:
         return False
     return bool(lower(sums[0], *Difference.bets(sums, False), alpha, 2.0) > 1.0)
 
 
-def standings(tally: Tally, reward: Reward, level: float) -> dict[str, Standing]:
+def standings(totals: Totals, reward: Reward, level: float) -> dict[str, Standing]:
     """All values."""
     unit, found = Unit(reward), {}
-    for (name, over, _), sums in tally.sums.items():
+    for (name, over, _), sums in totals.sums.items():
         if not over:
             band = Value.band(sums, 1.0 - level)
             low, high = unit.interval(float(band.low), float(band.high))

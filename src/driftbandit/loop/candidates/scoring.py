@@ -1,4 +1,4 @@
-"""Cases: logged decisions about which everybody is asked again, before anybody is told."""
+"""Scoring: how each policy would have decided, as one comparison row, before any of them learns."""
 
 from __future__ import annotations
 
@@ -8,31 +8,34 @@ from typing import NamedTuple
 
 import numpy as np
 
+from driftbandit.loop.candidates.candidate import Candidate
+from driftbandit.loop.candidates.totals import Pair, Row, Totals
 from driftbandit.loop.config import MODES, Settings
 from driftbandit.loop.deciding import slates
-from driftbandit.loop.deciding.choose import Asked, words
-from driftbandit.loop.deciding.mixture import Vote, Votes
-from driftbandit.loop.deciding.payloads import answered, asked_for
-from driftbandit.loop.deciding.types import Answer, Request
+from driftbandit.loop.deciding.payloads import answered, asked_for, voted
+from driftbandit.loop.deciding.types import Answer, Request, Votes
 from driftbandit.loop.exploration import means
 from driftbandit.loop.learning.learner import Learner
-from driftbandit.loop.storage.events import LIVE, Event
+from driftbandit.loop.state.definition import Definition
+from driftbandit.loop.state.reward_windows import Example
+from driftbandit.loop.storage.events import DEFAULT, LIVE, Event
 from driftbandit.policies.base import Floats
+from driftbandit.reward import Reward
 
 
-class Case(NamedTuple):
+class LoggedDecision(NamedTuple):
     """A decision as it was logged; `version` is that of the policy that made it."""
 
     request: Request
     answer: Answer
-    asked: Asked
     settings: Settings
     votes: Votes  # of a trial
     version: str
+    seed: int
 
     @property
-    def aside(self) -> str:
-        """Why nobody can be compared in it; "" if they can."""
+    def not_comparable(self) -> str:
+        """Why policies cannot be compared in it; "" if they can."""
         if self.answer.choices[0] is None:
             return "no arm"
         if self.request.k is not None:
@@ -53,26 +56,25 @@ class Case(NamedTuple):
         return np.eye(1, len(self.request.names), place)[0]
 
 
-def case(event: Event, seed: int, settings: Mapping[int, Settings]) -> Case:
+def logged_decision(event: Event, definition: Definition) -> LoggedDecision:
     data = event.read()
-    voted = data.get("trial", {}).items()
-    return Case(
-        asked_for(data),
+    return LoggedDecision(
+        asked_for(event, data),
         answered(data),
-        Asked(seed, str(event.id), event.key),
-        settings[data["settings"]],
-        {name: Vote(np.array(p), aged) for name, (aged, p) in voted},
-        data["version"],
+        definition.settings[data.settings],
+        voted(data),
+        data.version,
+        definition.declaration.seed,
     )
 
 
-class Live:
-    """What the live policy thinks of a case now, knowing what candidates know."""
+class LivePolicy:
+    """What the live policy thinks of a logged decision now, knowing what candidates know."""
 
-    def __init__(self, learner: Learner, case: Case, at: float) -> None:
-        self._case, features = case, learner.version.features
-        self._X = slates.rows(features, slates.read_by(features, case.request))[0]
-        self._view = learner.exact(at, case.asked.key)
+    def __init__(self, learner: Learner, logged: LoggedDecision, at: float) -> None:
+        self._logged, features = logged, learner.version.features
+        self._X = slates.rows(features, slates.read_by(features, logged.request))[0]
+        self._view = learner.exact(at, logged.request.key)
 
     @property
     def expects(self) -> Floats:
@@ -83,12 +85,58 @@ class Live:
     @cached_property
     def now(self) -> Floats:
         """What it would do now."""
-        own = words(self._case.asked, self._view)
-        return self._case.settings.exploration.probabilities(self._view.bandit, self._X, own)
+        logged, view = self._logged, self._view
+        words = logged.seed, logged.request.id, view.policy
+        return logged.settings.exploration.probabilities(view.bandit, self._X, words)
 
     @property
     def then(self) -> Floats:
-        """What it did, where it acted or voted; what it would do now where it did neither."""
-        if LIVE in self._case.votes:
-            return self._case.votes[LIVE].p
-        return self._case.h if self._case.answer.role == "active" else self.now
+        """What it did, if it acted or voted; otherwise what it would do now."""
+        if LIVE in self._logged.votes:
+            return self._logged.votes[LIVE].p
+        return self._logged.h if self._logged.answer.role == "active" else self.now
+
+
+def score(
+    example: Example,
+    logged: LoggedDecision,
+    learner: Learner,
+    candidates: Mapping[str, tuple[Candidate, Floats]],
+) -> Row:
+    """Return a row from the live learner and candidates with their rows (K, size). A candidate and
+    the live policy are compared as they were at the same moment."""
+    live = LivePolicy(learner, logged, example.at)
+    values, pairs = {LIVE: live.then}, dict[Pair, tuple[Floats, Floats]]()
+    for name, (one, X) in candidates.items():
+        if name in logged.votes:
+            pairs[name, LIVE] = logged.votes[name].p, logged.votes[LIVE].p
+        else:
+            own = one.now(X, logged.settings, logged.request, example.at)
+            pairs[name, LIVE] = own, live.now
+        values[name] = pairs[name, LIVE][0]
+    if logged.default is not None:
+        pairs |= {(name, DEFAULT): (p, logged.default) for name, p in values.items()}
+        values[DEFAULT] = logged.default
+    choice = logged.answer.choices[0]
+    assert choice is not None
+    R = part(learner.reward, example.value)
+    return Row(logged.h, choice, live.expects, R, values, pairs, {})
+
+
+def part(reward: Reward, value: float) -> float:
+    """Return a reward as a part of its range, 1 is best."""
+    return reward.inside(value)[0] / (reward.range if reward.counts else 1.0)
+
+
+def metrics(
+    example: Example, logged: LoggedDecision, totals: Totals
+) -> dict[str, tuple[float, float]]:
+    """Return the guarded metrics of an example, and what was to be expected of them."""
+    said, found = dict(example.metrics), {}
+    guarded = logged.settings.guard.metrics if logged.settings.guard else {}
+    for name, metric in guarded.items():
+        value = said.get(name, metric.missing)
+        if value is not None:
+            own = part(metric, value)
+            found[name] = own, totals.expected(name, own)
+    return found

@@ -1,4 +1,4 @@
-"""The tally of comparisons: running sums over examples, from which all bounds follow.
+"""Totals of comparisons: running sums over examples, from which all bounds follow.
 
 How examples are cut into groups changes nothing, to the last bit: sums go on row by row.
 """
@@ -13,14 +13,14 @@ import numpy as np
 from driftbandit.estimators.accumulators import Difference, Value
 from driftbandit.estimators.increments import Arms, Floats
 
-CLIP = 20.0  # of estimates that nobody reads here
+CLIP = 20.0  # of estimates that are not shown
 
 Pair = tuple[str, str]
 Key = tuple[str, str, str]  # who, over whom ("" for a value), and the metric ("" for the reward)
 
 
 class Row(NamedTuple):
-    """What everybody would have done in one decision, and what it gave, from 0 to 1."""
+    """What each policy would have done in one decision, and what it gave, from 0 to 1."""
 
     h: Floats  # (K,) logged
     chosen: int
@@ -31,7 +31,7 @@ class Row(NamedTuple):
     metrics: dict[str, tuple[float, float]]  # what it gave, and what was to be expected
 
 
-class Tally:
+class Totals:
     """Sums by key."""
 
     def __init__(self) -> None:
@@ -82,12 +82,12 @@ class Tally:
             del self.sums[key]
 
     def drop(self, name: str) -> None:
-        """Nothing is known of one who is gone."""
+        """Forget one that is gone."""
         self.sums = {key: sums for key, sums in self.sums.items() if name not in key[:2]}
 
-    def copy(self) -> Tally:
+    def copy(self) -> Totals:
         """As it is now: sums are replaced, never changed."""
-        other = Tally()
+        other = Totals()
         other.sums = dict(self.sums)
         return other
 

@@ -1,42 +1,32 @@
-"""How a loop decides: rule, mode and holdout give a probability to every arm."""
+"""How a loop decides: exploration, mode, holdout and trials give a probability to every arm.
+
+In a trial, candidates take a share of decisions, and what is logged is the mixture of all:
+
+    p = (1 - s_1 - ... - s_n) p_live + s_1 p_1 + ... + s_n p_n
+
+The arm is drawn from p with the decision's own random number, so every candidate, in the trial or
+not, is evaluated from the same probabilities.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from driftbandit.loop import exploration
+from driftbandit.bandit import Bandit
 from driftbandit.loop.config import Settings
-from driftbandit.loop.deciding import slates
-from driftbandit.loop.deciding.mixture import Vote, Votes, mixed
-from driftbandit.loop.deciding.types import Answer, Request
-from driftbandit.loop.exploration import draw
-from driftbandit.loop.learning.learner import Learner, View
-from driftbandit.loop.state.versions import Version
-from driftbandit.loop.storage.events import LIVE
+from driftbandit.loop.deciding.types import Request, View, Votes
+from driftbandit.loop.exploration import Rule, Words, completed, draw, pick
 from driftbandit.policies.base import Floats, Ints
 
-if TYPE_CHECKING:
-    from driftbandit.loop.candidates.candidate_set import Panel
-
-NOBODY: Votes = {}
+NO_VOTES: Votes = {}
 
 
-class Asked(NamedTuple):
-    """Who asks: what the random choice depends on. Or who says that the default was played
-    `elsewhere`, because the loop could not be asked."""
-
-    seed: int
-    id: str
-    key: str | None
-    elsewhere: bool = False
-
-
-def role(settings: Settings, request: Request, asked: Asked, demoted: bool) -> str:
-    """Whether the rule decides, or the default is played."""
-    if settings.may_stand_aside and request.default is None:
+def role(settings: Settings, request: Request, seed: int, demoted: bool) -> str:
+    """Return whether exploration decides ("active"), or why the default is played."""
+    if settings.needs_default and request.default is None:
         given = "a guard" if settings.guard else f"mode={settings.mode!r}"
         raise ValueError(
             f"with {given} and holdout={settings.holdout:g} every decision needs a default: pass "
@@ -44,140 +34,75 @@ def role(settings: Settings, request: Request, asked: Asked, demoted: bool) -> s
         )
     if not request.names:
         return "empty"
-    if asked.elsewhere:
+    if request.fallback:
         return "fallback"
-    if settings.holdout and held_out(settings, asked):
+    if settings.holdout and held_out(settings, request, seed):
         return "holdout"
     return "apprentice" if demoted else settings.mode
 
 
-def held_out(settings: Settings, asked: Asked) -> bool:
-    """Whether a key is in the share that always gets the default; without a key each decision is
-    drawn on its own."""
-    who = asked.id if asked.key is None else asked.key
-    return draw(asked.seed, who, "holdout") < settings.holdout
+def held_out(settings: Settings, request: Request, seed: int) -> bool:
+    """Return whether a key is in the share that always gets the default; without a key each
+    decision is drawn on its own."""
+    own = request.id if request.key is None else request.key
+    return draw(seed, own, "holdout") < settings.holdout
 
 
 def decided(
     settings: Settings,
     request: Request,
     role: str,
-    asked: Asked,
+    seed: int,
     X: Floats,
     view: View,
-    votes: Votes = NOBODY,
+    votes: Votes = NO_VOTES,
     chosen: Sequence[int | None] | None = None,
-) -> exploration.Sequence:
-    """Arm and probabilities at every position, from rows X (k, K, size), and the `votes` of
-    candidates in a trial. With what was `chosen` already, the probabilities that it had."""
-    own = words(asked, view)
-
-    def named(place: int) -> exploration.Words:
-        return own if request.k is None else (*own, place)
-
-    def acting(place: int, left: Ints) -> Floats:
-        if role != "active":
-            return _aside(
-                settings.exploration.uniform if role == "apprentice" else 0.0, request, left
-            )
-        rows = X[place] if request.k is None else X[place, left]
-        return settings.exploration.probabilities(view.bandit, rows, named(place))
-
-    def at(place: int, left: Ints) -> Floats:
-        p = acting(place, left)
-        return mixed(p, settings.trials, votes) if votes else p
-
-    def take(place: int, p: Floats) -> int:
-        before = None if chosen is None else chosen[place]
-        return exploration.pick(p, named(place)) if before is None else before
-
-    return exploration.sequence(X.shape[0], X.shape[1], at, take)
+) -> tuple[list[int], Floats]:
+    """Return the arm at every position, and probabilities (k, K), from rows X (k, K, size) and the
+    `votes` of candidates in a trial. With what was `chosen` already, the probabilities it had."""
+    words: Words = (seed, request.id, view.policy)
+    k, n_arms = X.shape[:2]
+    left, arms, p = np.arange(n_arms), list[int](), np.zeros((k, n_arms))
+    for position in range(k):
+        named = words if request.k is None else (*words, position)
+        rows = X[0] if request.k is None else X[position, left]
+        own = _acting(settings, request, role, view, rows, named, left)
+        p[position, left] = mixed(own, settings.trials, votes) if votes else own
+        before = None if chosen is None else chosen[position]
+        arms.append(pick(p[position], named) if before is None else before)
+        if request.k is not None:
+            left = left[left != arms[-1]]
+    return arms, p
 
 
-def _aside(share: float, request: Request, left: Ints) -> Floats:
-    """The first default that is left, but for a share of exploration."""
-    p = np.full(len(left), share / len(left))
-    places = (request.names.index(name) for name in request.defaults)
-    default = next(k for place in places for k in np.flatnonzero(left == place))
-    return exploration.completed(p, int(default))
-
-
-def words(asked: Asked, view: View) -> exploration.Words:
-    return asked.seed, asked.id, view.bandit.policy.name
-
-
-class Choice(NamedTuple):
-    """An answer, and what it came from."""
-
-    answer: Answer
-    version: Version
-    view: View
-    X: Floats  # (k, K, size)
-    theta: Floats
-    votes: Votes = NOBODY  # of the trial, the live policy's among them
-
-
-class Ready(NamedTuple):
-    """Rows of a request that were encoded beforehand, by the features of a version."""
-
-    version: Version
-    X: Floats  # (1, K, size)
-
-
-def ready(learner: Learner, panel: Panel, requests: Sequence[Request]) -> list[Ready | None]:
-    """Rows of many requests at once, which is faster. None are ready where one is a slate or has no
-    arm, or is refused: then each is encoded on its own, and it shows which one it was."""
-    version = learner.version
-    if len(requests) < 2:
-        return [None] * len(requests)
-    try:
-        read = [panel.read(version.features, each) for each in requests]
-        if all(each.names and each.k is None for each in read):
-            contexts, arms = [each.context for each in read], [each.arms for each in read]
-            found = version.features.encode_each(contexts, arms)
-            return [Ready(version, X[None]) for X in found]
-    except ValueError:
-        pass
-    return [None] * len(requests)
-
-
-def choose(
-    learner: Learner,
-    panel: Panel,
+def _acting(
     settings: Settings,
     request: Request,
-    asked: Asked,
-    at: float,
-    before: Ready | None = None,
-) -> Choice:
-    """Decide with what the learner knows now."""
-    played = role(settings, request, asked, panel.demoted)
-    while True:
-        version = learner.version
-        if before and before.version is version:
-            X = before.X
-        else:
-            X = slates.rows(version.features, panel.read(version.features, request))
-        with learner.lock:
-            if learner.version is not version:  # it has grown meanwhile
-                continue
-            # in a trial everybody has had the same examples: one position is logged for all
-            view = (learner.exact if settings.trials else learner.view)(at, asked.key)
-            theta = view.bandit.theta.copy()
-            if not request.names:
-                nothing = [None for _ in request.defaults]
-                answer = Answer([*nothing], [[] for _ in nothing], [*nothing], played)
-                return Choice(answer, version, view, X, theta)
-            votes = NOBODY
-            if settings.trials:
-                votes = panel.votes(
-                    settings, request, played, asked, lambda _, one: one.exact(at, asked.key)
-                )
-            arms, p = decided(settings, request, played, asked, X, view, votes)
-            if votes:
-                live = settings.exploration.probabilities(view.bandit, X[0], words(asked, view))
-                votes = {LIVE: Vote(live, view.aged), **votes}
-        x = X[np.arange(len(arms)), arms]
-        means = np.atleast_1d(version.policy.problem.family.mu(x @ theta)).tolist()
-        answer = Answer(arms.tolist(), p.tolist(), means, played)
-        return Choice(answer, version, view, X, theta, votes)
+    role: str,
+    view: View,
+    X: Floats,
+    words: Words,
+    left: Ints,
+) -> Floats:
+    """Return probabilities of the arms that are left: by exploration, or the first default that is
+    left, but for a share of exploration."""
+    if role == "active":
+        return settings.exploration.probabilities(view.bandit, X, words)
+    share = settings.exploration.uniform if role == "apprentice" else 0.0
+    places = (request.names.index(name) for name in request.defaults)
+    default = next(k for place in places for k in np.flatnonzero(left == place))
+    return completed(np.full(len(left), share / len(left)), int(default))
+
+
+def mixed(acting: Floats, shares: Mapping[str, float], votes: Votes) -> Floats:
+    """Return the mixture; `acting` is what is played otherwise. A candidate that cannot vote has no
+    share."""
+    p = (1.0 - math.fsum(shares[name] for name in votes)) * acting
+    for name, vote in votes.items():
+        p = p + shares[name] * vote.p
+    return completed(p, int(np.argmax(p)))
+
+
+def probe(rule: Rule, bandit: Bandit) -> None:
+    """Raise if a rule cannot tell the probabilities of this bandit's arms."""
+    rule.probabilities(bandit, np.zeros((1, bandit.policy.problem.dim)), ("probe",))

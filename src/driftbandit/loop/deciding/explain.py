@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from driftbandit.features import Features
-from driftbandit.loop.deciding.slates import placed, read_by
+from driftbandit.loop.deciding.slates import at_position, read_by
 from driftbandit.loop.deciding.types import Answer, Request, Why
 from driftbandit.policies.base import Floats
 
@@ -34,7 +34,7 @@ def _why(
     """Contributions of named columns to the difference between the arm and the runner-up."""
     if choice is None:
         return None
-    context, arms = placed(features, request.context, request.arms, position)
+    context, arms = at_position(features, request.context, request.arms, position)
     z = features.encode(context, list(arms)) @ theta
     own = features.contributions(context, arms[choice], theta)
     others = [k for k in np.argsort(-z, kind="stable").tolist() if k != choice and k in left]

@@ -1,10 +1,11 @@
-"""Decisions as they are logged, and as callers see them again."""
+"""Decisions as they are logged, and as callers see them: the first time, and again."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from driftbandit.loop.deciding.choose import Choice
+import numpy as np
+
 from driftbandit.loop.deciding.explain import reasons
 from driftbandit.loop.deciding.types import (
     Answer,
@@ -12,53 +13,84 @@ from driftbandit.loop.deciding.types import (
     Explain,
     Request,
     Slate,
-    decision,
-    slate,
+    SlatePosition,
+    View,
+    Vote,
+    Votes,
 )
-from driftbandit.loop.storage.events import SLATE, Event, plain, write
+from driftbandit.loop.errors import UsedIdError
+from driftbandit.loop.state.definition import Version
+from driftbandit.loop.storage.events import Decide, Event, encode, plain
+from driftbandit.policies.base import Floats
 
 
-class UsedIdError(ValueError):
-    """An id that belongs to another decision."""
+class Choice(NamedTuple):
+    """An answer, and what it came from."""
+
+    request: Request
+    answer: Answer
+    settings: int  # the seq of their event
+    version: Version
+    view: View
+    X: Floats  # (k, K, size)
+    theta: Floats
+    votes: Votes  # of the trial, the live policy's among them
+
+    def logged(self) -> str:
+        """Return the payload of the decision: all it takes to answer again."""
+        asked, answer, view = self.request, self.answer, self.view
+        trial = {}
+        if self.votes:
+            trial = {name: (vote.aged, vote.p.tolist()) for name, vote in self.votes.items()}
+        return encode(
+            Decide(
+                asked.context,  # type: ignore[arg-type]
+                asked.names,
+                asked.arms,
+                *answer,
+                self.version.name,
+                self.settings,
+                (view.seq, view.examples, view.aged),
+                asked.default,
+                asked.k,
+                trial,
+            )
+        )
+
+    def explained(self) -> Any:
+        """Return why, for every position."""
+        return reasons(self.version.features, self.request, self.answer, self.theta)
+
+    def first(self) -> Decision | Slate:
+        """Return a new decision."""
+        asked, answer = self.request, self.answer
+        choice = answer.choices[0]
+        if asked.k is not None or choice is None:
+            return _seen(asked, answer, self.explained)
+        p = answer.p[0]
+        arms = dict(zip(asked.names, p))
+        return Decision(asked.id, asked.names[choice], p[choice], arms, answer.role, self.explained)
 
 
-def logged(asked: Request, made: Choice, settings: int) -> str:
-    """The data of a decide: what was asked and answered, and all it takes to answer again."""
-    view, answer = made.view, made.answer
-    alone, trial = asked.k is None, {n: [v.aged, v.p.tolist()] for n, v in made.votes.items()}
-    return write(
-        ({} if alone else {SLATE: asked.k})
-        | {
-            "context": asked.context,
-            "names": asked.names,
-            "arms": asked.arms,
-            "default": asked.default,
-            "choice": answer.choices[0] if alone else answer.choices,
-            "p": answer.p[0] if alone else answer.p,
-            "mean": answer.means[0] if alone else answer.means,
-            "role": answer.role,
-            "version": made.version.name,
-            "settings": settings,
-            "learner": [view.seq, view.examples, view.aged],
-        }
-        | ({"trial": trial} if trial else {})
+def asked_for(event: Event, data: Decide) -> Request:
+    """Return what a logged decision was asked."""
+    return Request(
+        data.context, data.names, data.arms, data.default, data.k, str(event.id), event.key
     )
 
 
-def asked_for(data: dict[str, Any]) -> Request:
-    """What a decision was asked, as it was logged."""
-    return Request(*(data.get(name) for name in Request._fields))  # type: ignore[arg-type]
+def answered(data: Decide) -> Answer:
+    """Return what a logged decision answered."""
+    return Answer(data.choices, data.p, data.means, data.role)
 
 
-def answered(data: dict[str, Any]) -> Answer:
-    """What a decision answered, as it was logged."""
-    alone = SLATE not in data
-    choices, p, means = ([data[name]] if alone else data[name] for name in ("choice", "p", "mean"))
-    return Answer(choices, p, means, data["role"])
+def voted(data: Decide) -> dict[str, Vote]:
+    """Return the votes of a trial."""
+    return {name: Vote(np.array(p), aged) for name, (aged, p) in data.trial.items()}
 
 
-class Placed(NamedTuple):
-    """One position of a logged decision: None if it was no slate. No `choice`, no arm."""
+class LoggedPosition(NamedTuple):
+    """One position of a logged decision: None if it was not a slate. No `choice`, no arm."""
 
     position: int | None
     choice: int | None
@@ -67,32 +99,35 @@ class Placed(NamedTuple):
     default: Any
 
 
-def positions(data: dict[str, Any]) -> list[Placed]:
-    """All positions of a decision, as it was logged."""
-    request, answer = asked_for(data), answered(data)
-    numbers = [None] if request.k is None else range(len(answer.choices))
-    defaults = request.defaults if request.default is not None else [None] * len(answer.choices)
-    return [Placed(*each) for each in zip(numbers, *answer[:3], defaults)]
+def positions(data: Decide) -> list[LoggedPosition]:
+    """Return all positions of a logged decision."""
+    n = len(data.choices)
+    numbers = [None] if data.k is None else range(n)
+    defaults = data.default if isinstance(data.default, list) else [data.default] * n
+    return [
+        LoggedPosition(*each) for each in zip(numbers, data.choices, data.p, data.means, defaults)
+    ]
 
 
-def first(id: str, asked: Request, made: Choice) -> Decision | Slate:
-    """A new decision."""
-
-    def explain() -> Any:
-        return reasons(made.version.features, asked, made.answer, made.theta)
-
-    return _seen(id, asked, made.answer, explain)
-
-
-def again(event: Event, asked: Request, key: str | None, explain: Explain) -> Decision | Slate:
-    """The answer that an id has had; another question under it is an error."""
-    data = event.read()
-    if Request(**plain(asked._asdict())) != asked_for(data) or event.key != key:
+def again(event: Event, asked: Request, explain: Explain) -> Decision | Slate:
+    """Return the answer that an id has had; another question under it is an error."""
+    data: Decide = event.read()
+    before = asked_for(event, data)
+    if [*before[:5]] != plain([*asked[:5]]) or event.key != asked.key:
         raise UsedIdError(f"id {event.id!r} was used for another decision: use a new id for each")
-    return _seen(str(event.id), asked_for(data), answered(data), explain)
+    return _seen(before, answered(data), explain)
 
 
-def _seen(id: str, asked: Request, answer: Answer, explain: Explain) -> Decision | Slate:
+def _seen(asked: Request, answer: Answer, explain: Explain) -> Decision | Slate:
+    """Return both together, as callers see it."""
+    if answer.role == "empty":
+        places = [SlatePosition(name, 1.0, {}) for name in asked.defaults]
+    else:
+        chosen = [choice for choice in answer.choices if choice is not None]
+        places = [
+            SlatePosition(asked.names[choice], p[choice], dict(zip(asked.names, p)))
+            for choice, p in zip(chosen, answer.p)
+        ]
     if asked.k is None:
-        return decision(id, asked, answer, explain)
-    return slate(id, asked, answer, explain)
+        return Decision(asked.id, *places[0], answer.role, explain)
+    return Slate(asked.id, tuple(places), answer.role, explain)

@@ -1,9 +1,9 @@
-"""Positions of a slate. Where a column named "position" is declared, of contexts or of arms, a
-slate's rows say in it which position they are for, from 0."""
+"""Positions of a slate. If a column named "position" is declared, of contexts or of arms, a slate's
+rows say in it which position they are for, from 0."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,10 @@ POSITION = "position"
 Columns = Mapping[str, Any]
 
 
-def placed(
+def at_position(
     features: Features, context: Columns, arms: Sequence[Columns], position: int | None
 ) -> tuple[Columns, Sequence[Columns]]:
-    """Context and arms as they are at a position; None for a decision that is no slate."""
+    """Return context and arms as they are at a position; None for a decision that is no slate."""
     if position is not None and POSITION in features.context:
         return {**context, POSITION: position}, arms
     if position is not None and POSITION in features.arm:
@@ -29,10 +29,10 @@ def placed(
     return context, arms
 
 
-def own(
+def readable(
     features: Features, context: Columns, arms: Sequence[Columns]
 ) -> tuple[Columns, list[Columns]]:
-    """What these features read: other columns may be there for others."""
+    """Return the columns that these features read: others may be there for other policies."""
     left, right = features.context, features.arm
     return (
         {name: value for name, value in context.items() if name in left},
@@ -41,25 +41,27 @@ def own(
 
 
 def read_by(features: Features, request: Request) -> Request:
-    """A request as these features read it."""
-    context, arms = own(features, request.context, request.arms)
+    """Return a request as these features read it."""
+    context, arms = readable(features, request.context, request.arms)
     return request._replace(context=context, arms=arms)
 
 
-def check(everybody: Sequence[Features], request: Request) -> None:
-    """Refuse columns that nobody has declared."""
+def check_columns(declared: Iterable[Features], request: Request) -> None:
+    """Raise if a column is declared by none of these features."""
+    known = list(declared)
     sides = ("context", [request.context]), ("arm", request.arms)
     for side, given in sides:
-        known = frozenset(name for each in everybody for name in getattr(each, side))
-        Mappings(f"{'the' if side == 'context' else 'an'} {side}", given, known)
+        names = frozenset(name for each in known for name in getattr(each, side))
+        Mappings(f"{'the' if side == 'context' else 'an'} {side}", given, names)
 
 
 def rows(features: Features, request: Request) -> Floats:
-    """Rows of all arms at every position, (k, K, size); k = 1 for a decision that is no slate."""
+    """Return rows of all arms at every position, (k, K, size); k = 1 if it is not a slate."""
     if not request.names:
         return np.empty((1, 0, features.size))
     if request.k is not None and POSITION in features.columns:
-        each = (placed(features, request.context, request.arms, j) for j in range(request.k))
+        positions = range(request.k)
+        each = (at_position(features, request.context, request.arms, j) for j in positions)
         return np.stack([features.encode(*both) for both in each])
     X = features.encode(request.context, request.arms)
     return X[None] if request.k is None else np.broadcast_to(X, (request.k, *X.shape))

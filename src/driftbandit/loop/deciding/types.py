@@ -1,4 +1,4 @@
-"""Decisions and slates, and why they were made."""
+"""Decisions and slates as callers see them, requests as they were asked, and why."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from driftbandit.bandit import Bandit
+from driftbandit.policies.base import Floats
+
 Name = str | int  # of an arm
 
 
@@ -14,7 +17,7 @@ class Why(NamedTuple):
     """What speaks for an arm and against the runner-up, the best of the others.
 
     `terms` are the differences between both in x'theta, by columns and pairs of columns, largest
-    first. They add up to `lead`, which is negative where the arm was chosen to explore.
+    first. They add up to `lead`, which is negative if the arm was chosen to explore.
     """
 
     arm: Name
@@ -30,7 +33,7 @@ Explain = Callable[[], "list[Why | None]"]  # for every position
 class Decision:
     """What to do, and with which probability it was chosen.
 
-    `role` is "live", or "apprentice", "holdout", "fallback" or "empty" where the default was to be
+    `role` is "active", or "apprentice", "holdout", "fallback" or "empty" if the default was to be
     played.
     """
 
@@ -47,7 +50,7 @@ class Decision:
         return self._explain()[0]
 
 
-class Place(NamedTuple):
+class SlatePosition(NamedTuple):
     """A position of a slate: its arm, and probabilities given the arms before it."""
 
     arm: Name
@@ -60,7 +63,7 @@ class Slate:
     """Arms in order of position, the first is `places[0]`; `role` as in a `Decision`."""
 
     id: str
-    places: tuple[Place, ...]
+    places: tuple[SlatePosition, ...]
     role: str
     _explain: Explain = field(repr=False, compare=False)
 
@@ -81,19 +84,35 @@ class Slate:
 
 
 class Request(NamedTuple):
-    """What was asked, by name; `k` positions, or None for a decision that is no slate, and a
-    `default` for each."""
+    """A question: `k` positions, or None for a decision that is not a slate, and a `default` for
+    each. `id` names the decision, `key` whose it is."""
 
     context: Mapping[str, Any]
     names: list[Name]
-    arms: list[Mapping[str, Any]]
+    arms: list[Any]
     default: Any
-    k: int | None = None
+    k: int | None
+    id: str
+    key: str | None
+    new_id: bool = False  # whether the id was made for it, so that no other decision has it
+    fallback: bool = False  # whether the default was played elsewhere: the loop was unreachable
+    at: float | None = None  # None: now
 
     @property
     def defaults(self) -> list[Name]:
-        """One for every position, none if there is none."""
+        """One for every position."""
         return self.default if isinstance(self.default, list) else [self.default]
+
+
+class View(NamedTuple):
+    """A bandit to decide with, and what it had learnt: that is stored with the decision."""
+
+    bandit: Bandit
+    policy: str  # its name
+    seq: int  # the event that gave the latest example
+    examples: int
+    aged: float  # seconds by which its memory was aged
+    theta: Floats  # the estimate, which changes as the bandit learns
 
 
 class Answer(NamedTuple):
@@ -106,21 +125,11 @@ class Answer(NamedTuple):
     role: str
 
 
-def decision(id: str, request: Request, answer: Answer, explain: Explain) -> Decision:
-    """Both together, as callers see it."""
-    (place,) = _places(request, answer)
-    return Decision(id, *place, answer.role, explain)
+class Vote(NamedTuple):
+    """Probabilities that a policy gives all arms, and seconds by which its memory was aged."""
+
+    p: Floats  # (K,)
+    aged: float
 
 
-def slate(id: str, request: Request, answer: Answer, explain: Explain) -> Slate:
-    return Slate(id, tuple(_places(request, answer)), answer.role, explain)
-
-
-def _places(request: Request, answer: Answer) -> list[Place]:
-    if answer.role == "empty":
-        return [Place(name, 1.0, {}) for name in request.defaults]
-    chosen = [choice for choice in answer.choices if choice is not None]
-    return [
-        Place(request.names[choice], p[choice], dict(zip(request.names, p)))
-        for choice, p in zip(chosen, answer.p)
-    ]
+Votes = Mapping[str, Vote]  # by candidate

@@ -15,10 +15,11 @@ import numpy as np
 
 from driftbandit.bandit import Bandit
 from driftbandit.loop.config import Declaration
-from driftbandit.loop.learning.learner import Learner, View, digest, elapsed
+from driftbandit.loop.deciding.types import View
+from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.learning.learner import Learner, digest, elapsed
+from driftbandit.loop.state.definition import Version
 from driftbandit.loop.state.reward_windows import Example
-from driftbandit.loop.state.versions import Version
-from driftbandit.loop.storage.events import LedgerError
 from driftbandit.policies.base import Floats
 from driftbandit.policies.domd import DOMD
 from driftbandit.policies.growth import grown_rows
@@ -31,7 +32,7 @@ def learner_for(declaration: Declaration, version: Version) -> Learner:
     return (Learner if declaration.key is None else Keyed)(declaration, version)
 
 
-class Own:
+class KeyLearner:
     """The learner of one key."""
 
     def __init__(self, policy: DOMD, row: Floats, last: float) -> None:
@@ -42,7 +43,7 @@ class Keyed(Learner):
     """The population in `row`, and a row for each key that was trained."""
 
     def __init__(self, declaration: Declaration, version: Version) -> None:
-        self._own: dict[str, Own] = {}
+        self._own: dict[str, KeyLearner] = {}
         super().__init__(declaration, version)
 
     @property
@@ -64,8 +65,8 @@ class Keyed(Learner):
         self._learn(own.bandit, x, example, own.last)
         own.last = example.at
 
-    def _begun(self, key: str) -> Own:
-        return Own(self.policy, born(self.policy, self.row), self.last)
+    def _begun(self, key: str) -> KeyLearner:
+        return KeyLearner(self.policy, born(self.policy, self.row), self.last)
 
     @property
     def bandits(self) -> dict[str, Bandit]:
@@ -83,9 +84,12 @@ class Keyed(Learner):
     def seen(self, aged: float, key: str | None) -> View:
         own = self._own.get(str(key))
         if own is not None and not self.timed:
-            return View(own.bandit, self.seq, self.examples, 0.0)
+            return self._view(own.bandit, 0.0)
         row = born(self.policy, self.row) if own is None else own.row
-        return View(self._older(row, aged), self.seq, self.examples, aged)
+        return self._view(self._older(row, aged), aged)
+
+    def _view(self, bandit: Bandit, aged: float) -> View:
+        return View(bandit, self.policy_name, self.seq, self.examples, aged, bandit.theta)
 
     def drop(self, key: str) -> None:
         with self.lock:
@@ -105,7 +109,7 @@ class Keyed(Learner):
         return [self._own[key].last for key in sorted(self._own)]
 
     def _restore(self, keys: list[str], rows: Floats, lasts: list[float]) -> None:
-        own = (Own(self.policy, row.copy(), last) for row, last in zip(rows, lasts))
+        own = (KeyLearner(self.policy, row.copy(), last) for row, last in zip(rows, lasts))
         self._own = dict(zip(keys, own))
 
     def state(self) -> tuple[dict[str, Any], bytes]:

@@ -8,7 +8,7 @@ import platform
 import threading
 import time
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,23 +16,16 @@ from driftbandit import files
 from driftbandit.bandit import Bandit
 from driftbandit.loop import time_discount
 from driftbandit.loop.config import Declaration
+from driftbandit.loop.deciding.types import View
+from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.state.definition import Version
 from driftbandit.loop.state.reward_windows import Example
-from driftbandit.loop.state.versions import Version
-from driftbandit.loop.storage.events import Event, LedgerError
+from driftbandit.loop.storage.events import Event
 from driftbandit.policies.base import Floats
 from driftbandit.policies.growth import grown_rows
 from driftbandit.recipe import Recipe
 
 FRESH = 1.0  # seconds for which an aged view serves
-
-
-class View(NamedTuple):
-    """A bandit to decide with, and what it had learnt: that is stored with the decision."""
-
-    bandit: Bandit
-    seq: int  # the event that gave the latest example
-    examples: int
-    aged: float  # seconds by which its memory was aged
 
 
 class Learner:
@@ -46,7 +39,8 @@ class Learner:
 
     def _put(self, version: Version, row: Floats) -> None:
         self.version, self.row, self.timed = version, row, version.timed
-        self.bandit = Bandit.from_row(version.policy, row)
+        self.bandit, self.policy_name = Bandit.from_row(version.policy, row), version.policy.name
+        self.theta = self.bandit.theta
         self._aged: tuple[float, float, View] | None = None
 
     def train(self, example: Example, x: Floats | None) -> None:
@@ -66,7 +60,7 @@ class Learner:
 
     def grow(self, event: Event) -> None:
         """More coordinates, which nothing is known of."""
-        features = Recipe.from_dict(event.read()["features"])
+        features = Recipe.from_dict(event.read().features)
         larger = self.version.grown(features, self.reward)
         with self.lock:
             self._grow(larger)
@@ -91,7 +85,7 @@ class Learner:
         """The learner as it is at this time for this key, which only matters where each has its
         own; in time it ages, and an aged view serves for a second."""
         if not self.timed:
-            return self.seen(0.0, key)
+            return View(self.bandit, self.policy_name, self.seq, self.examples, 0.0, self.theta)
         if self._aged:
             made, then, view = self._aged
             if 0.0 <= at - then < FRESH and time.monotonic() - made < FRESH:
@@ -111,7 +105,7 @@ class Learner:
     def seen(self, aged: float, key: str | None) -> View:
         """The learner for a key, or a copy that has aged by so many seconds."""
         bandit = self._older(self.row, aged) if self.timed else self.bandit
-        return View(bandit, self.seq, self.examples, aged)
+        return View(bandit, self.policy_name, self.seq, self.examples, aged, bandit.theta)
 
     def _older(self, row: Floats, seconds: float) -> Bandit:
         bandit = Bandit.from_row(self.version.policy, row.copy())

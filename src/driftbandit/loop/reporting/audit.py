@@ -7,15 +7,17 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from driftbandit.loop.deciding.choose import Asked, decided
+from driftbandit.loop.deciding.choose import decided
 from driftbandit.loop.deciding.explain import reasons
 from driftbandit.loop.deciding.payloads import answered, asked_for
 from driftbandit.loop.deciding.slates import read_by, rows
-from driftbandit.loop.deciding.types import Why
-from driftbandit.loop.learning.learner import Learner, View
-from driftbandit.loop.storage.events import Event, LedgerError
+from driftbandit.loop.deciding.types import View, Why
+from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.learning.learner import Learner
+from driftbandit.loop.state.definition import Definition
+from driftbandit.loop.storage.events import Decide, Event
 from driftbandit.loop.storage.ledger import Ledger
-from driftbandit.loop.training.replay import Past, State, latest, origin, unfold
+from driftbandit.loop.training.replay import State, latest, origin, unfold
 from driftbandit.loop.training.trainer import Trainer
 
 CLOSE = 1e-9  # on another type of CPU
@@ -43,59 +45,58 @@ class Audit(NamedTuple):
         return same and len(self.logged) == len(self.computed)
 
 
-def audit(ledger: Ledger, past: Past, id: str) -> Audit:
+def audit(ledger: Ledger, definition: Definition, id: str) -> Audit:
     """Train the learner up to the point at which it decided, and decide again."""
     event = ledger.find(id)
     if event is None:
         raise ValueError(f"there is no decision {id!r} in the log: check the id")
-    examples = event.read()["learner"][1]
+    examples = event.read().learner[1]
     if _is_gone(ledger, examples):
         raise ValueError(
             f"decision {id!r} is older than the oldest checkpoint: it cannot be computed again"
         )
-    return _audited(past, event, latest(ledger, past, examples))
+    return _audited(definition, event, latest(ledger, definition, examples))
 
 
 def _is_gone(ledger: Ledger, examples: int) -> bool:
     start = origin(ledger)
-    return start is not None and start.read()["learner"]["examples"] > examples
+    return start is not None and start.read().learner["examples"] > examples
 
 
-def audit_all(ledger: Ledger, past: Past) -> Iterator[Audit]:
-    """All decisions that can be redone, in one pass over the examples."""
-    state, changes = unfold(ledger, past, origin(ledger))
-    trainer = Trainer(state.learner, state.panel, ledger, dict(past.versions))
+def audit_all(ledger: Ledger, definition: Definition) -> Iterator[Audit]:
+    """Audit all decisions that can be redone, in one pass over the examples."""
+    state, changes = unfold(ledger, definition, origin(ledger))
+    trainer = Trainer(state.learner, state.candidates, ledger)
     for examples, event in _in_order(ledger):
         if examples < state.learner.examples:
             continue  # decided before the oldest checkpoint
         trainer.train(list(islice(changes, examples - state.learner.examples)))
-        yield _audited(past, event, state)
+        yield _audited(definition, event, state)
 
 
 def _in_order(ledger: Ledger) -> Iterable[tuple[int, Event]]:
     decisions = (event for event in ledger.read(ledger.start) if event.kind == "decide")
-    found = [(event.read()["learner"][1], event) for event in decisions]
+    found = [(event.read().learner[1], event) for event in decisions]
     return sorted(found, key=lambda each: (each[0], each[1].seq))
 
 
-def _audited(past: Past, event: Event, state: State) -> Audit:
-    data, id, learner = event.read(), str(event.id), state.learner
-    request, answer = asked_for(data), answered(data)
+def _audited(definition: Definition, event: Event, state: State) -> Audit:
+    data: Decide = event.read()
+    id, learner = str(event.id), state.learner
+    request, answer = asked_for(event, data), answered(data)
     if not request.names:
         return Audit(id, [], [], [None for _ in answer.choices])
-    seq, examples, aged = data["learner"]
+    seq, examples, aged = data.learner
     if (learner.seq, learner.examples) != (seq, examples):
         raise LedgerError(f"the log does not lead to decision {id!r}: restore it from a copy")
-    features, settings = past.versions[data["version"]].features, past.settings[data["settings"]]
-    view = learner.seen(aged, event.key)
-    asked = Asked(past.declaration.seed, id, event.key)
-    X, voted = rows(features, read_by(features, request)), data.get("trial", {})
+    features = definition.versions[data.version].features
+    settings, seed = definition.settings[data.settings], definition.declaration.seed
+    view, X = learner.seen(aged, event.key), rows(features, read_by(features, request))
 
     def seen(name: str, one: Learner) -> View:
-        return one.seen(voted.get(name, NEVER)[0], event.key)
+        return one.seen(data.trial.get(name, NEVER)[0], event.key)
 
-    votes = state.panel.votes(settings, request, answer.role, asked, seen)
-    found = decided(settings, request, answer.role, asked, X, view, votes, answer.choices)
+    votes = state.candidates.votes(settings, request, answer.role, seen)
+    _, p = decided(settings, request, answer.role, seed, X, view, votes, answer.choices)
     whys = reasons(features, request, answer, view.bandit.theta)
-    before = [p for each in answer.p for p in each]
-    return Audit(id, before, found.probabilities.ravel().tolist(), whys)
+    return Audit(id, [x for each in answer.p for x in each], p.ravel().tolist(), whys)

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from driftbandit.loop.learning.learner import Learner
+from driftbandit.loop.state.definition import Definition
 from driftbandit.loop.storage.ledger import Ledger
-from driftbandit.loop.training.replay import Past, latest, origin
+from driftbandit.loop.training.replay import latest, origin
 from driftbandit.policies.base import Floats
 
 LEVEL = 0.05  # chance that anything is named where nothing changed, at most
@@ -25,10 +26,10 @@ class Change(NamedTuple):
     deviation: float
 
 
-def changes(ledger: Ledger, past: Past, learner: Learner, since: float) -> list[Change]:
+def changes(ledger: Ledger, definition: Definition, learner: Learner, since: float) -> list[Change]:
     """The clearest first. Both estimates share what was learnt before, so their difference is less
     uncertain than assumed here: what is named has moved."""
-    then = latest(ledger, past, _examples(ledger, since)).learner
+    then = latest(ledger, definition, _examples(ledger, since)).learner
     if then.version.reign != learner.version.reign:
         raise ValueError("the live policy was promoted after that date: pass a later since=")
     with learner.lock:
@@ -49,8 +50,8 @@ def changes(ledger: Ledger, past: Past, learner: Learner, since: float) -> list[
 def _examples(ledger: Ledger, since: float) -> int:
     """What the learner had learnt by then, as far back as the log goes."""
     start, event = origin(ledger), ledger.before(since)
-    oldest = start.read()["learner"]["examples"] if start else 0
-    return max(oldest, event.read()["learner"][1] if event else 0)
+    oldest = start.read().learner["examples"] if start else 0
+    return max(oldest, event.read().learner[1] if event else 0)
 
 
 def _estimate(learner: Learner) -> tuple[Floats, Floats]:

@@ -8,9 +8,9 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from driftbandit.loop.reporting.outcomes import story
+from driftbandit.loop.reporting.outcomes import outcomes
+from driftbandit.loop.state.definition import Definition
 from driftbandit.loop.storage.ledger import Ledger
-from driftbandit.loop.training.replay import Past
 
 COLUMNS = (
     "seq", "id", "position", "at", "key", "role", "arm", "probability", "names", "probabilities",
@@ -19,7 +19,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def frame(ledger: Ledger, past: Past) -> Any:
+def frame(ledger: Ledger, definition: Definition) -> Any:
     """As a Polars frame."""
     pl = _polars()
     numbers = {"seq": pl.Int64, "at": pl.Float64, "probability": pl.Float64, "learner": pl.Int64}
@@ -29,18 +29,18 @@ def frame(ledger: Ledger, past: Past) -> Any:
     pair = pl.Struct({"name": pl.String, "value": pl.Float64})
     numbers |= {"metrics": pl.List(pair)}
     schema = {name: numbers.get(name, pl.String) for name in COLUMNS}
-    rows = story(ledger, past, ledger.start).rows
+    rows = outcomes(ledger, definition, ledger.start).rows
     for row in rows:
         row |= {name: json.dumps(row[name]) for name in ("context", "arms")}
     return pl.DataFrame(rows, schema=schema)
 
 
-def export(ledger: Ledger, past: Past, path: str | os.PathLike[str]) -> Path:
+def export(ledger: Ledger, definition: Definition, path: str | os.PathLike[str]) -> Path:
     """As a Parquet file, whole or not at all."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
-        frame(ledger, past).write_parquet(temporary)
+        frame(ledger, definition).write_parquet(temporary)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What became of decisions: the log, told decision by decision."""
+"""What became of decisions: the log, decision by decision."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from driftbandit.loop.deciding.payloads import positions
-from driftbandit.loop.state.reward_windows import Book, Example
-from driftbandit.loop.state.waiting import Open
-from driftbandit.loop.storage.events import Event
+from driftbandit.loop.state.definition import Definition
+from driftbandit.loop.state.reward_windows import Example, OpenDecision, RewardWindows
+from driftbandit.loop.storage.events import Decide, Event
 from driftbandit.loop.storage.ledger import Ledger
-from driftbandit.loop.training.replay import Past
-from driftbandit.loop.training.trainer import Row
+from driftbandit.loop.training.trainer import RowKey
 
 
-class Story(NamedTuple):
+class Outcomes(NamedTuple):
     """Decisions in order of seq, a row for each position of a slate.
 
     `reward` is the last word so far, or `missing` once that was trained; `status` is open, trained,
     missing (nothing came), or cancelled. `mean` is the reward that the learner expected, without a
-    unit. `counts` are those of a book that knows nothing older.
+    unit. `counts` are those of windows that know nothing older.
     """
 
     rows: list[dict[str, Any]]
@@ -27,35 +26,34 @@ class Story(NamedTuple):
     kinds: Counter[str]  # of events
 
 
-def story(ledger: Ledger, past: Past, since: int) -> Story:
-    """All decisions from the event `since` on."""
-    reward = past.declaration.reward
-    book = Book(reward.wait, reward.missing, past.declaration.retention)
-    found: dict[Row, dict[str, Any]] = {}
+def outcomes(ledger: Ledger, definition: Definition, since: int) -> Outcomes:
+    """Return all decisions from the event `since` on."""
+    windows = definition.windows()
+    found: dict[RowKey, dict[str, Any]] = {}
     kinds: Counter[str] = Counter()
     for event in ledger.read(since):
         kinds[event.kind] += 1
         if event.kind == "decide":
             new = {(event.seq, row["position"]): row for row in _rows(event)}
             found |= new
-        before = book.open.get(str(event.id))
+        before = windows.open.get(str(event.id))
         about = [(before.seq, place) for place in before.values] if before else []
-        word, changes = book.apply(event)
+        word, changes = windows.apply(event)
         if event.kind == "decide":
-            _cancelled(new, book.open.get(str(event.id)))
+            _cancelled(new, windows.open.get(str(event.id)))
         elif event.kind in ("reward", "cancel", "metric"):
             _note(found, event, about, word)
         for change in changes:
             if isinstance(change, Example) and (change.decision, change.position) in found:
                 own = found[change.decision, change.position]
                 own |= {"status": "trained", "reward": change.value}
-    _still_open(found, book)
-    return Story(list(found.values()), book.counts, kinds)
+    _still_open(found, windows)
+    return Outcomes(list(found.values()), windows.counts, kinds)
 
 
 def _rows(event: Event) -> list[dict[str, Any]]:
-    data = event.read()
-    names = [str(name) for name in data["names"]]
+    data: Decide = event.read()
+    names = [str(name) for name in data.names]
     return [
         {
             "seq": event.seq,
@@ -63,17 +61,17 @@ def _rows(event: Event) -> list[dict[str, Any]]:
             "position": each.position,
             "at": event.at,
             "key": event.key,
-            "role": data["role"],
+            "role": data.role,
             "arm": str(each.default) if each.choice is None else names[each.choice],
             "probability": 1.0 if each.choice is None else each.p[each.choice],
             "names": names,
             "probabilities": each.p,
             "default": None if each.default is None else str(each.default),
-            "context": data["context"],
-            "arms": data["arms"],
+            "context": data.context,
+            "arms": data.arms,
             "mean": each.mean,
-            "version": data["version"],
-            "learner": data["learner"][0],
+            "version": data.version,
+            "learner": data.learner[0],
             "status": "missing",
             "reward": None,
             "late": 0,
@@ -83,30 +81,32 @@ def _rows(event: Event) -> list[dict[str, Any]]:
     ]
 
 
-def _cancelled(new: dict[Row, dict[str, Any]], left: Open | None) -> None:
+def _cancelled(new: dict[RowKey, dict[str, Any]], left: OpenDecision | None) -> None:
     """What was cancelled before it was decided."""
     for (_, place), row in new.items():
         if left is None or place not in left.values:
             row["status"] = "cancelled"
 
 
-def _note(found: dict[Row, dict[str, Any]], event: Event, about: list[Row], word: str) -> None:
+def _note(
+    found: dict[RowKey, dict[str, Any]], event: Event, about: list[RowKey], word: str
+) -> None:
     """What an event says of an earlier decision, whose positions `about` were open."""
-    data = event.read()
-    place = data.get("position")
+    said = event.read()
+    place = said.position
     if event.kind == "cancel" and word == "cancelled":
         for row in about:
             if place is None or row[1] == place:
                 found[row]["status"] = "cancelled"
         return
-    row = (about[0][0] if about else data["of"] or 0), place
+    row = (about[0][0] if about else said.of or 0), place
     if row in found and event.kind == "metric":
-        found[row]["metrics"].append({"name": data["name"], "value": data["value"]})
+        found[row]["metrics"].append({"name": said.name, "value": said.value})
     elif row in found and word == "late" and event.kind == "reward":
         found[row]["late"] += 1
 
 
-def _still_open(found: dict[Row, dict[str, Any]], book: Book) -> None:
-    for decision in book.open.values():
+def _still_open(found: dict[RowKey, dict[str, Any]], windows: RewardWindows) -> None:
+    for decision in windows.open.values():
         for place, value in decision.values.items():
             found[decision.seq, place] |= {"status": "open", "reward": value}

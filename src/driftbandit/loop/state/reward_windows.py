@@ -1,12 +1,12 @@
-"""The book: what events mean. Which decisions are open, and what is trained when, in which order.
+"""Reward windows: what events mean. Which decisions are open, and which examples they give when.
 
 A pure function of the events in order of `seq`: no clock, no database, no learner.
 
 - A decision is open from its decide until a cancel, or until the first advance(w) with
-  w >= at + wait. Then its last reward is trained, or `missing` if there was none.
-- An advance trains in the order (at + wait, seq).
-- With wait = 0 the first reward closes the decision and is trained at once; `missing` never is.
-- Each position of a slate has its own reward, and is trained on its own, the first one first.
+  w >= at + wait. Then its last reward is an example, or `missing` if there was none.
+- An advance gives examples in the order (at + wait, seq).
+- With wait = 0 the first reward closes the decision and is an example at once; `missing` never is.
+- Each position of a slate has its own reward, and is an example on its own, the first one first.
 - A reward or cancel for a decision that does not exist yet is held for `wait`.
 """
 
@@ -16,12 +16,38 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from driftbandit.loop.state.waiting import Example as Example
-from driftbandit.loop.state.waiting import Held, Open, Place
-from driftbandit.loop.storage.events import CHANGES, SILENT, Event, slate_size
+from driftbandit.loop.storage.events import CHANGES, SILENT, Event
+
+Position = int | None  # in a slate, or None for a decision that is not one
+
+
+class Example(NamedTuple):
+    """A decision to be learnt from."""
+
+    event: int  # seq of what closed it
+    decision: int  # its own seq
+    at: float
+    value: float  # raw reward
+    position: int | None = None  # in a slate
+    key: str | None = None  # whose decision it was
+    metrics: tuple[tuple[str, float], ...] = ()  # what was recorded of it, the last value each
+
+
+class Mark(NamedTuple):
+    """Here the learner can be stored: it will have learnt all events up to `seq`."""
+
+    seq: int
+    since: int  # where to read on to know what is open
+    w: float
+    latest: float
+    counts: dict[str, int]
+
+
+Change = Example | Event | Mark
 
 
 class Outcome(NamedTuple):
@@ -31,17 +57,71 @@ class Outcome(NamedTuple):
     changes: list[Example | Event]
 
 
-class Book:
-    """Open decisions and counts after all events so far; `keep` closes what waits for longer."""
+@dataclass(slots=True)
+class OpenDecision:
+    """A decision that waits, with the last value of each position that is open."""
 
-    def __init__(self, wait: float, missing: float | None, keep: float | None = None) -> None:
-        self.wait, self.missing, self.keep = wait, missing, keep
+    seq: int
+    at: float
+    key: str | None
+    k: int | None  # positions of a slate
+    values: dict[Position, float | None]
+    metrics: dict[tuple[Position, str], float] | None = None  # most have none, and many are open
+
+    def example(self, event: int, position: Position, value: float) -> Example:
+        """Return what is learnt of a position; `event` closed it."""
+        if self.metrics is None:
+            return Example(event, self.seq, self.at, value, position, self.key)
+        said = tuple((name, x) for (where, name), x in self.metrics.items() if where == position)
+        return Example(event, self.seq, self.at, value, position, self.key, said)
+
+    def record(self, position: Position, name: str, number: float) -> None:
+        """Keep a metric of a position; the last value counts."""
+        self.metrics = (self.metrics or {}) | {(position, name): number}
+
+
+@dataclass(slots=True)
+class EarlyRewards:
+    """Rewards and cancels that arrived before their decision."""
+
+    first: int  # seq of the first that came
+    seq: int  # and of the last
+    rewards: dict[Position, tuple[float, int]]  # the last one, and how many there were
+    cancelled: set[Position]  # None: all of it
+
+    def add(self, seq: int, position: Position, value: float | None) -> None:
+        """Keep a reward, or a cancel, which has no value."""
+        self.seq = seq
+        if value is None:
+            self.cancelled.add(position)
+        else:
+            _, before = self.rewards.get(position, (value, 0))
+            self.rewards[position] = value, before + 1
+
+    def apply_to(self, found: OpenDecision) -> Counter[str]:
+        """Count these for a decision that has come, as if they had come in time. Returns how many
+        there were of each kind."""
+        hits = [each for each in self.cancelled if each is None or each in found.values]
+        for position in [p for p in found.values if {p, None} & self.cancelled]:
+            del found.values[position]
+        rewards = {p: said for p, said in self.rewards.items() if p in found.values}
+        found.values.update((position, value) for position, (value, _) in rewards.items())
+        corrected = sum(n - 1 for _, n in rewards.values())
+        counts = {"cancel cancelled": len(hits), "reward counted": len(rewards)}
+        return +Counter(counts | {"reward corrected": corrected})
+
+
+class RewardWindows:
+    """Open decisions and counts after all events so far; `retention` closes what waits longer."""
+
+    def __init__(self, wait: float, missing: float | None, retention: float | None = None) -> None:
+        self.wait, self.missing, self.retention = wait, missing, retention
         self.seq, self.w, self.latest = 0, -math.inf, -math.inf
-        self.open: dict[str, Open] = {}
-        self.held: dict[str, Held] = {}
+        self.open: dict[str, OpenDecision] = {}
+        self.early: dict[str, EarlyRewards] = {}
         self.counts: Counter[str] = Counter()
-        self._early: dict[str, int] = {}  # open decisions whose reward came first, and its seq
-        self._acts: dict[str, Callable[[Event], Outcome]] = {
+        self._rewarded: dict[str, int] = {}  # open decisions whose reward came first, and its seq
+        self._acts: dict[str, Callable[[Event, Any], Outcome]] = {
             "decide": self._decide,
             "reward": self._reward,
             "cancel": self._cancel,
@@ -61,123 +141,128 @@ class Book:
     def since(self) -> int:
         """Events before this one can be forgotten: nothing that they opened is open."""
         first = [open.seq for open in islice(self.open.values(), 1)]
-        first += [held.first for held in islice(self.held.values(), 1)]
-        return min([*first, *self._early.values()], default=self.seq + 1)
+        first += [early.first for early in islice(self.early.values(), 1)]
+        return min([*first, *self._rewarded.values()], default=self.seq + 1)
 
-    def closes(self, at: float) -> float:
-        """When the window of a decision closes, if no reward closes it before."""
-        if self.wait > 0.0:
-            return at + self.wait
-        return math.inf if self.keep is None else at + self.keep
-
-    def apply(self, event: Event) -> Outcome:
-        """Go on by one event."""
+    def apply(self, event: Event, payload: Any = None) -> Outcome:
+        """Go on by one event; its `payload` need not be given, but is faster than to read it."""
         act = self._acts.get(event.kind)
-        word, changes = act(event) if act else Outcome("", [])
+        outcome = act(event, payload) if act else Outcome("", [])
         self.seq = event.seq
         if event.kind not in SILENT:
             self.latest = max(self.latest, event.at)
         if event.kind != "checkpoint":  # a cache is no fact
+            word = outcome.word
             self.counts[f"{event.kind} {word}" if word else event.kind] += 1
-        return Outcome(word, changes)
+        return outcome
 
-    def _decide(self, event: Event) -> Outcome:
-        id, k = str(event.id), slate_size(event)
-        values: dict[Place, float | None] = dict.fromkeys([None] if k is None else range(k))
-        found, held = Open(event.seq, event.at, event.key, k, values), self.held.pop(id, None)
-        if held and (counts := held.come_true(found)):
-            self.counts.update(counts)
-            self._early[id] = held.first
-        if not found.values:
-            self._early.pop(id)
-            return Outcome("cancelled", [])
+    def mark(self) -> Mark:
+        """Return where a checkpoint that is made now goes on."""
+        return Mark(self.seq, self.since, self.w, self.latest, dict(self.counts))
+
+    def restore(self, mark: Mark) -> None:
+        """Take over what windows that were not read from the beginning cannot know."""
+        self.seq, self.w, self.latest = mark.seq, mark.w, mark.latest
+        self.counts.clear()
+        self.counts.update(mark.counts)
+
+    def _decide(self, event: Event, _: Any) -> Outcome:
+        id, k = str(event.id), event.k
+        values: dict[Position, float | None] = {None: None} if k is None else {}
+        values |= {} if k is None else dict.fromkeys(range(k))
+        found = OpenDecision(event.seq, event.at, event.key, k, values)
+        if self.early and (early := self.early.pop(id, None)):
+            if counts := early.apply_to(found):
+                self.counts.update(counts)
+                self._rewarded[id] = early.first
+            if not values:
+                self._rewarded.pop(id)
+                return Outcome("cancelled", [])
         self.open[id] = found
-        self._expect(self.closes(event.at), event.seq, id)
+        lasts = self.wait or self.retention
+        if lasts is not None:  # with neither, only a reward or a cancel closes it
+            heapq.heappush(self._due, (event.at + lasts, event.seq, id))
         return Outcome("", [])
 
-    def _expect(self, when: float, seq: int, id: str) -> None:
-        if when < math.inf:
-            heapq.heappush(self._due, (when, seq, id))
-
-    def _reward(self, event: Event) -> Outcome:
-        data, id = event.read(), str(event.id)
-        if data["clipped"]:
+    def _reward(self, event: Event, payload: Any) -> Outcome:
+        said, id = payload or event.read(), str(event.id)
+        if said.clipped:
             self.counts["clipped"] += 1
-        found, value, place = self.open.get(id), float(data["value"]), data.get("position")
+        found, position = self.open.get(id), said.position
         if found is None:
-            return Outcome("late", []) if data["of"] else self._hold(event, id, place, value)
-        if place not in found.values:  # trained or cancelled already
+            return Outcome("late", []) if said.of else self._hold(event, id, position, said.value)
+        if position not in found.values:  # trained or cancelled already
             return Outcome("late", [])
         if self.wait == 0.0:
-            self._leave(id, found, place)
-            return Outcome("counted", [found.example(event.seq, place, value)])
-        word = "counted" if found.values[place] is None else "corrected"
-        found.values[place] = value
+            self._leave(id, found, position)
+            return Outcome("counted", [found.example(event.seq, position, said.value)])
+        word = "counted" if found.values[position] is None else "corrected"
+        found.values[position] = said.value
         return Outcome(word, [])
 
-    def _cancel(self, event: Event) -> Outcome:
-        data, id = event.read(), str(event.id)
-        found, place = self.open.get(id), data.get("position")
+    def _cancel(self, event: Event, payload: Any) -> Outcome:
+        said, id = payload or event.read(), str(event.id)
+        found, position = self.open.get(id), said.position
         if found is None:
-            return Outcome("late", []) if data["of"] else self._hold(event, id, place, None)
-        if place is None:
+            return Outcome("late", []) if said.of else self._hold(event, id, position, None)
+        if position is None:
             self.close(id)
-        elif place in found.values:
-            self._leave(id, found, place)
+        elif position in found.values:
+            self._leave(id, found, position)
         else:
             return Outcome("late", [])
         return Outcome("cancelled", [])
 
-    def _leave(self, id: str, found: Open, place: Place) -> None:
-        """One position is open no longer."""
-        del found.values[place]
+    def _leave(self, id: str, found: OpenDecision, position: Position) -> None:
+        """Close one position."""
+        del found.values[position]
         if not found.values:
             self.close(id)
 
-    def _hold(self, event: Event, id: str, place: Place, value: float | None) -> Outcome:
+    def _hold(self, event: Event, id: str, position: Position, value: float | None) -> Outcome:
         """Keep it for `wait`: its decision may be on the way. A cancel is final."""
         if self.wait == 0.0:
             return Outcome("unknown", [])
-        held = self.held.setdefault(id, Held(event.seq, event.seq, {}, set()))
-        held.say(event.seq, place, value)
-        self._expect(event.at + self.wait, event.seq, id)
+        early = self.early.setdefault(id, EarlyRewards(event.seq, event.seq, {}, set()))
+        early.add(event.seq, position, value)
+        heapq.heappush(self._due, (event.at + self.wait, event.seq, id))
         return Outcome("held", [])
 
-    def _advance(self, event: Event) -> Outcome:
+    def _advance(self, event: Event, _: Any) -> Outcome:
         self.w = max(self.w, event.at)
         changes: list[Example | Event] = []
         while self.due <= self.w:
             _, seq, id = heapq.heappop(self._due)
-            found, held = self.open.get(id), self.held.get(id)
+            found, early = self.open.get(id), self.early.get(id)
             if found and found.seq == seq:
                 self.close(id)
                 changes += self._closed(found, event.seq)
-            elif held and held.seq == seq:
-                del self.held[id]
+            elif early and early.seq == seq:
+                del self.early[id]
                 self.counts["expired"] += 1
         return Outcome("", changes)
 
     def close(self, id: str) -> None:
-        """A decision is open no longer."""
+        """Close a decision."""
         del self.open[id]
-        self._early.pop(id, None)
+        self._rewarded.pop(id, None)
 
-    def _closed(self, found: Open, event: int) -> list[Example]:
-        """What a decision trains whose time is over."""
+    def _closed(self, found: OpenDecision, event: int) -> list[Example]:
+        """Return the examples of a decision whose time is over."""
         said = found.values.items()
         if nothing := sum(value is None for _, value in said):
             self.counts["missing"] += nothing
         if self.wait == 0.0:
             return []
-        words = ((place, self.missing if value is None else value) for place, value in said)
-        return [found.example(event, place, value) for place, value in words if value is not None]
+        values = ((p, self.missing if value is None else value) for p, value in said)
+        return [found.example(event, p, value) for p, value in values if value is not None]
 
-    def _metric(self, event: Event) -> Outcome:
-        """Kept for those who compare: a example takes along what was recorded before it."""
-        data, found = event.read(), self.open.get(str(event.id))
-        if found and data.get("position") in found.values:
-            found.record(data.get("position"), data["name"], float(data["value"]))
+    def _metric(self, event: Event, payload: Any) -> Outcome:
+        """Keep it for comparisons: an example takes along what was recorded before it."""
+        said, found = payload or event.read(), self.open.get(str(event.id))
+        if found and said.position in found.values:
+            found.record(said.position, said.name, said.value)
         return Outcome("", [])
 
-    def _change(self, event: Event) -> Outcome:
+    def _change(self, event: Event, _: Any) -> Outcome:
         return Outcome("", [event])

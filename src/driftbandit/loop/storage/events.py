@@ -1,53 +1,142 @@
 """Events: the facts of a loop, in one gap-free order.
 
-| kind | id | data |
+| kind | id | payload |
 |---|---|---|
 | declare | | features, reward, policy and what else never changes |
-| set | | rule, mode and holdout, as they are from here on |
-| grow | | the features from here on |
-| decide | decision | context, arms, probabilities, choice, and how far the learner was |
+| configure | | exploration, mode, holdout and guard, as they are from here on |
+| add_features | | the features from here on |
+| decide | decision | request, probabilities, choices, and how far the learner was |
 | reward | decision | value, whether it was clipped, `of`: the decision's seq if there was one |
 | cancel | decision | `of` |
 | metric | decision | name, value, `of` |
-| shadow | | a candidate: name, features, policy, rule; `history`: it learnt the past first |
+| shadow | | a candidate: name, features, policy, exploration; `history`: it learnt the past first |
 | retire | | the candidate's name; settings from here on |
-| promote | | name, over whom, whether it was forced, the evidence; settings from here on |
+| promote | | name, over which policy, whether it was forced, the evidence; settings from here on |
 | demote | | the evidence by which the guard let the default take over |
 | advance | | nothing: `at` is the time up to which windows are closed |
 | checkpoint | | what the learner was like; its numbers are stored beside the event |
 | erase | | how many decisions were blanked |
 
-The data of a slate begin with `k`, its positions, and have a choice and probabilities for each.
-What is said of one of them has its `position`.
+A payload is JSON with a version `v`. Version 1 is that of driftbandit 0.2: its words are read as
+today's (`_upgraded`), and what is stored is never rewritten.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 
 from driftbandit import validate
+from driftbandit.loop.errors import LedgerError
 
-LIVE, DEFAULT = "live", "default"  # who acts, where candidates are compared with them
-CHANGES = ("grow", "shadow", "retire", "promote", "demote")  # they change learners, as examples do
-FOREVER = ("declare", "set", *CHANGES)  # kept when older events are dropped
-SLATE = "k"
-MARK = f'{{"{SLATE}":'  # the first letters of a slate's data
-SILENT = (*FOREVER, "checkpoint", "erase")  # their `at` says nothing of the world's time
-
-_compact = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
-
-
-class LedgerError(ValueError):
-    """The ledger cannot be read or written: the remedy is outside the program."""
+LIVE, DEFAULT = "live", "default"  # policies that candidates are compared with
+VERSION = 2  # of payloads that are written
+FORMER = {"set": "configure", "grow": "add_features"}  # kinds of version 1
+CHANGES = ("add_features", "shadow", "retire", "promote", "demote")  # they change learners, too
+LASTING = ("declare", "configure", *CHANGES)  # kept when older events are dropped
+SILENT = (*LASTING, "checkpoint", "erase")  # their `at` says nothing of the time of decisions
 
 
-class Event(NamedTuple):
-    """One fact. Only `seq` orders; `at` (seconds since the epoch) is data."""
+class Decide(Struct, omit_defaults=True):
+    """A decision: what was asked and answered, and all it takes to answer again. `choices`, `p`
+    and `means` have an entry for each position, one where the decision is not a slate."""
+
+    context: dict[str, Any]
+    names: list[str | int]
+    arms: list[dict[str, Any]]
+    choices: list[int | None]  # None: there was no arm, so the default is returned
+    p: list[list[float]]
+    means: list[float | None]
+    role: str
+    version: str  # of the features and the policy
+    settings: int  # seq of the event that set them
+    learner: tuple[int, int, float]  # seq and examples that it knew, seconds by which it was aged
+    default: str | int | list[str | int] | None = None
+    k: int | None = None
+    trial: dict[str, tuple[float, list[float]]] = {}
+
+
+class Reward(Struct, omit_defaults=True):
+    """What a decision gave. `of` is the decision's seq, None if it is not there yet."""
+
+    value: float
+    clipped: bool
+    of: int | None = None
+    position: int | None = None
+
+
+class Cancel(Struct, omit_defaults=True):
+    """The decision, or a position of it, was never shown."""
+
+    of: int | None = None
+    position: int | None = None
+
+
+class Metric(Struct, omit_defaults=True):
+    """Another number about a decision."""
+
+    name: str
+    value: float
+    of: int | None = None
+    position: int | None = None
+
+
+class Checkpoint(Struct):
+    """Where in the log the learner was (`state.reward_windows.Mark`), and what it was like."""
+
+    mark: tuple[int, int, float | None, float | None, dict[str, int]]
+    learner: dict[str, Any]
+    panel: dict[str, Any] | None = None  # candidates and comparisons
+    size: int | None = None  # bytes of the live learner; the candidates' follow
+
+
+class Retire(Struct):
+    name: str
+    settings: dict[str, Any]
+
+
+class Promote(Struct):
+    name: str
+    over: str
+    forced: bool
+    evidence: dict[str, Any]
+    settings: dict[str, Any]
+
+
+class Erase(Struct):
+    events: int
+    relearn: bool
+
+
+class AddFeatures(Struct):
+    features: dict[str, Any]
+
+
+PAYLOADS: dict[str, Any] = {
+    "decide": Decide,
+    "reward": Reward,
+    "cancel": Cancel,
+    "metric": Metric,
+    "checkpoint": Checkpoint,
+    "retire": Retire,
+    "promote": Promote,
+    "erase": Erase,
+    "add_features": AddFeatures,
+}  # others are mappings: recipes, evidence, nothing
+
+_decoders = {kind: msgspec.json.Decoder(type_) for kind, type_ in PAYLOADS.items()}
+_mapping = msgspec.json.Decoder(dict[str, Any])
+_encoder = msgspec.json.Encoder()
+
+
+class Event(Struct):
+    """One fact. Only `seq` orders; `at` (seconds since the epoch) is data. `k` is the size of a
+    slate, `v` the version of the payload."""
 
     seq: int
     kind: str
@@ -55,46 +144,75 @@ class Event(NamedTuple):
     id: str | None = None
     key: str | None = None
     data: str = "{}"  # JSON
+    k: int | None = None
+    v: int = VERSION
 
     @property
     def blank(self) -> Event:
         """What is left of it when it is erased."""
         return Event(self.seq, "erased", self.at)
 
-    def read(self) -> dict[str, Any]:
-        """The data."""
+    def read(self) -> Any:
+        """Return the payload: the type that `PAYLOADS` has for this kind, or a mapping."""
         try:
-            found = json.loads(self.data)
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise LedgerError(f"event {self.seq} is damaged: restore the ledger from a copy")
-        return found
+            if self.v < VERSION:
+                raw = _upgraded(self.kind, _mapping.decode(self.data))
+                return msgspec.convert(raw, PAYLOADS.get(self.kind, dict[str, Any]))
+            return _decoders.get(self.kind, _mapping).decode(self.data)
+        except (msgspec.MsgspecError, UnicodeError, TypeError, KeyError):
+            raise LedgerError(
+                f"event {self.seq} is damaged: restore the ledger from a copy"
+            ) from None
 
 
-def decision_of(events: Mapping[int, Event], seq: int) -> Event:
-    """The decision with this seq, among events that were read."""
-    if seq not in events or events[seq].kind != "decide":
-        raise LedgerError(f"decision {seq} is not in the ledger: restore it from a copy")
-    return events[seq]
+def event(
+    seq: int, kind: str, at: float, id: str | None, key: str | None, data: str, k: Any, v: int
+) -> Event:
+    """Return an event as a store has it, with today's word for its kind."""
+    return Event(seq, FORMER.get(kind, kind), at, id, key, data, k, v)
 
 
-def slate_size(event: Event) -> int | None:
-    """Positions of a decision that is a slate. That shows in the first letters, so that books need
-    not read what was decided."""
-    return int(event.read()[SLATE]) if event.data.startswith(MARK) else None
+def _upgraded(kind: str, data: dict[str, Any]) -> dict[str, Any]:
+    """Return a payload of version 1 in the words of version 2."""
+    if kind == "decide":
+        alone = "k" not in data
+        for new, old in (("choices", "choice"), ("p", "p"), ("means", "mean")):
+            data[new] = [data[old]] if alone else data[old]
+        if data["role"] == LIVE:
+            data["role"] = "active"
+    if kind == "checkpoint":
+        for each in (data["learner"], *(data.get("panel") or {}).get("candidates", ())):
+            each["examples"] = each.pop("lessons")
+        counts = data["mark"][4]
+        data["mark"][4] = {FORMER.get(name, name): n for name, n in counts.items()}
+    return data
 
 
-def write(data: Mapping[str, Any]) -> str:
-    """JSON that reads back to the same numbers and text."""
+def encode(payload: Any) -> str:
+    """Return JSON that reads back to the same numbers and text; infinite numbers raise."""
     try:
-        return _compact.encode(data)
-    except (TypeError, ValueError):  # numbers of NumPy, NaN: rare, and slower to write
-        return _compact.encode(plain(data))
+        text = _encoder.encode(payload)
+        if b"null" in text:  # which is what msgspec makes of infinity, too
+            text = _encoder.encode(plain(msgspec.to_builtins(payload)))
+    except UnicodeEncodeError:
+        raise ValueError("text must be valid Unicode, without lone surrogates") from None
+    except OverflowError:
+        raise ValueError("whole numbers must have at most 64 bits: pass them as text") from None
+    return text.decode()
+
+
+PLAIN = {str, int, float, bool, type(None)}
+
+
+def plain_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return raw columns by name as JSON knows them; what is already plain is returned as it is."""
+    if type(columns) is dict and PLAIN.issuperset(map(type, columns.values())):
+        return columns
+    return plain(columns)
 
 
 def plain(value: Any) -> Any:
-    """Raw values as JSON knows them; missing numbers are null."""
+    """Return raw values as JSON knows them; missing numbers are None."""
     if isinstance(value, Mapping):
         return {_name(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -103,8 +221,10 @@ def plain(value: Any) -> Any:
         return plain(value.tolist())
     if isinstance(value, np.generic):
         return plain(value.item())
-    if value is None or isinstance(value, (bool, int, str)):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, (int, str)):  # of a subclass such as an Enum, what it stands for
+        return int(value) if isinstance(value, int) else str.__str__(value)
     if isinstance(value, float):
         return _finite(value)
     return _odd(value)

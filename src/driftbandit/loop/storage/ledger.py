@@ -1,7 +1,7 @@
-"""The ledger: events of a loop in a database, appended and never reordered.
+"""The ledger: events of a loop in a store, appended and never reordered.
 
-Each `append` is one transaction that has reached the disk when it returns (write-ahead log,
-synchronous FULL). Nothing here knows what events mean.
+Each `append` is one transaction that has reached the disk when it returns. Nothing here knows what
+events mean.
 """
 
 from __future__ import annotations
@@ -10,151 +10,213 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from driftbandit.loop.storage.events import Event, LedgerError
-from driftbandit.loop.storage.records import COLUMNS, LASTING, LIGHT, MOST, Records, marks
-from driftbandit.loop.storage.store import Lock, connect
+from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.storage.events import Event, event
+from driftbandit.loop.storage.store import WriterLock, connect
 
+MOST = 100  # rows in one statement
+CHUNK = 2000  # events read at once
 SWEEP = 200  # events deleted at once
-AFTER = f"SELECT {LIGHT} FROM event WHERE loop = ? AND seq > ? ORDER BY seq"
 
 States = Sequence[tuple[int, bytes]]  # the numbers of checkpoints, by the seq of their event
 
 
-class Ledger(Records):
-    """The events of one loop. With `write`, nobody else can write to it, unless it need not be
-    `alone` and the store knows how to take turns."""
+class Ledger:
+    """The events of one loop. With `write`, no other process can write to it, unless it need not
+    be `alone` and the store knows how to take turns.
+
+    `base` is the checkpoint that replays start from, or 0; `start` the first event that is kept.
+    """
 
     def __init__(
         self, path: str | os.PathLike[str], name: str, *, write: bool = True, alone: bool = True
     ) -> None:
         store = connect(path, write=write)
-        self._lock: Lock | None = None
-        self._gate, self._readers = threading.Lock(), set[object]()
+        self.name, self.path, self._store = name, store.path, store
+        self._lock: WriterLock | None = None
+        self._pinning, self._pins = threading.Lock(), set[object]()
         try:
             if write:
-                store.do("INSERT INTO loop (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))
+                store.run("new_loop", name)
                 self._lock = store.lock(name, alone=alone)
-            super().__init__(store, name)
+            found = store.ask("loop_id", name)
+            if not found:
+                raise LedgerError(f"{self.path!r} has no loop {name!r}: check the name")
+            self._loop: int = found[0][0]
+            self.refresh()
         except BaseException:
-            store.close()
-            if self._lock:
-                self._lock.release()
+            self.close()
             raise
 
     @property
-    def lock(self) -> Lock:
-        """Who writes, and who trains."""
+    def lock(self) -> WriterLock:
+        """Says which process writes, and which one trains."""
         if self._lock is None:
             raise LedgerError(f"{self.path!r} was opened for reading only: open it for writing")
         return self._lock
 
+    def refresh(self) -> None:
+        """Read where replays start: another process may have changed it."""
+        self.base, self.start = self._ask("bounds")[0]
+
+    # reading
+
+    def last(self) -> int:
+        """Return the seq of the newest event, 0 if there is none."""
+        return int(self._ask("last_seq")[0][0] or 0)
+
+    def read(self, since: int = 1, *, light: bool = False) -> Iterator[Event]:
+        """Yield events from `since` on, in order; `light` leaves the data of decisions out."""
+        query = "light_events_from" if light else "events_from"
+        while chunk := self._ask(query, since, CHUNK):
+            yield from self._next(chunk, since - 1)
+            since += len(chunk)
+
+    def lasting(self) -> list[Event]:
+        """Return what was declared, configured and changed, in order."""
+        return [event(*row) for row in self._ask("lasting_events")]
+
+    def events(self, seqs: Sequence[int]) -> dict[int, Event]:
+        """Return these events by seq."""
+        rows = self._ask("events_at", self._store.many(seqs)) if seqs else []
+        return {row[0]: event(*row) for row in rows}
+
+    def decision(self, seq: int, events: dict[int, Event]) -> Event:
+        """Return the decision with this seq, among events that were read; raise if it is gone."""
+        if seq not in events or events[seq].kind != "decide":
+            raise LedgerError(f"decision {seq} is not in the ledger: restore it from a copy")
+        return events[seq]
+
+    def find(self, id: str) -> Event | None:
+        """Return the decision with this id."""
+        return next((event(*row) for row in self._ask("decision", id)), None)
+
+    def before(self, at: float) -> Event | None:
+        """Return the latest decision at this time or before it; reads all that came after."""
+        return next((event(*row) for row in self._ask("decision_before", at)), None)
+
+    def about(self, key: str) -> list[int]:
+        """Return the seqs of all events of a key: its decisions, and what was said of them."""
+        return [row[0] for row in self._ask("events_of_key", self._loop, key)]
+
+    def checkpoints(self) -> list[Event]:
+        """Return the events of the checkpoints that are kept, oldest first."""
+        return [event(*row) for row in self._ask("checkpoints")]
+
+    def state(self, seq: int) -> bytes:
+        """Return the numbers that are stored beside an event, as those of a checkpoint are."""
+        found = self._ask("checkpoint_state", seq)
+        return bytes(found[0][0]) if found else b""
+
+    def snapshot(self, more: int, most: int) -> tuple[str, bytes] | None:
+        """Return the learner that another process left, if it has learnt more examples than `more`
+        and at most `most`."""
+        found = self._ask("snapshot", more, most)
+        return (found[0][0], bytes(found[0][1])) if found else None
+
+    # writing
+
     @contextmanager
     def turn(self, seq: int, *, long: bool = False) -> Iterator[list[Event]]:
-        """Nobody else writes until the end, where all of it is stored. Gives what others have
+        """Keep other processes from writing; all of it is stored at the end. Gives what they have
         stored after the event `seq`."""
-        with self.lock.turn(AFTER, (self._loop, seq), long=long) as rows:
+        with self.lock.turn("light_events_after", self._loop, seq, long=long) as rows:
             yield self._next(rows, seq)
 
     def after(self, seq: int) -> list[Event]:
-        """The same without a turn."""
-        return self._next(self.lock.read(AFTER, (self._loop, seq)), seq)
+        """Return what other processes have stored after the event `seq`, without a turn."""
+        return self._next(self.lock.read("light_events_after", self._loop, seq), seq)
 
     def append(self, events: Sequence[Event], states: States = ()) -> None:
         """Store events, and the numbers of those that are checkpoints: all of it or nothing."""
         if not states and len(events) <= MOST:
-            self._insert(events)  # alone in its transaction: one call, one wait for the disk
+            if events:
+                self._store.insert(self._loop, events)  # alone in its transaction: one call
             return
-        with self._base.transaction():
-            self._insert_all(events, states)
+        with self._store.transaction():
+            self._append(events, states)
 
-    def _insert_all(self, events: Sequence[Event], states: States) -> None:
+    def _append(self, events: Sequence[Event], states: States) -> None:
         for k in range(0, len(events), MOST):
-            self._insert(events[k : k + MOST])
+            self._store.insert(self._loop, events[k : k + MOST])
         for seq, state in states:
-            self._base.do("INSERT INTO checkpoint VALUES (?, ?, ?)", (self._loop, seq, state))
-
-    def _insert(self, events: Sequence[Event]) -> None:
-        if events:
-            rows = ",".join(["(?,?,?,?,?,?,?)"] * len(events))
-            values = [v for event in events for v in (self._loop, *event)]
-            self._base.do(f"INSERT INTO event (loop, {COLUMNS}) VALUES {rows}", values)
+            self._store.run("save_checkpoint", self._loop, seq, state)
 
     def publish(self, examples: int, about: str, state: bytes) -> None:
-        """Leave the learner to those who decide elsewhere; it never goes back."""
-        new = "examples = excluded.examples, about = excluded.about, state = excluded.state"
-        only = "WHERE snapshot.examples < excluded.examples RETURNING examples"
-        query = f"INSERT INTO snapshot VALUES (?, ?, ?, ?) ON CONFLICT (loop) DO UPDATE SET {new}"
-        self._ask(f"{query} {only}", examples, about, state)
+        """Leave the learner to processes that decide elsewhere; it never goes back."""
+        self._store.run("publish_snapshot", self._loop, examples, about, state)
 
     def keep(self, seq: int, state: bytes) -> None:
-        """Store numbers beside an event, once, where the loop is trained; they go with the
+        """Store numbers beside an event, once, in the process that trains; they go with the
         checkpoints of their time."""
         if self._lock and self._lock.trains:
-            new = "INSERT INTO checkpoint VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING seq"
-            self._ask(new, seq, state)
+            self._store.run("save_checkpoint", self._loop, seq, state)
 
     @contextmanager
-    def undivided(self) -> Iterator[None]:
-        """Nothing that is kept is let go meanwhile: somebody reads all of it."""
+    def pinned(self) -> Iterator[None]:
+        """Delete nothing meanwhile: a reader needs all that is kept."""
         reader = object()
-        with self._gate:
-            self._readers.add(reader)
+        with self._pinning:
+            self._pins.add(reader)
         try:
             yield
         finally:
-            self._readers.discard(reader)
+            self._pins.discard(reader)
 
     def erase(self, seqs: Sequence[int], events: Sequence[Event], states: States) -> None:
         """Blank what these events said, and append others. Older checkpoints go; the new one is
         where replays start from now on."""
-        with self._base.transaction():
-            for k in range(0, len(seqs), MOST):
-                part = seqs[k : k + MOST]
-                blank = "kind = 'erased', id = NULL, key = NULL, data = '{}'"
-                where = f"WHERE loop = ? AND seq IN ({marks(part)})"
-                self._base.do(f"UPDATE event SET {blank} {where}", (self._loop, *part))
-            self._insert_all(events, states)
+        with self._store.transaction():
+            self._store.run("blank_events", self._loop, self._store.many(seqs))
+            self._append(events, states)
             self._rest_on(states[-1][0], self.start)
-            self._base.do("DELETE FROM snapshot WHERE loop = ?", (self._loop,))
+            self._store.run("delete_snapshot", self._loop)
 
     def purge(self) -> None:
         """Leave no copy of what was erased."""
-        self._base.purge()
+        self._store.purge()
 
     def rest_on(self, base: int, start: int) -> None:
-        """Replays start from the checkpoint `base` from now on; older ones go. Events before
-        `start` are not kept, and `sweep` deletes them. Another time, if somebody reads them."""
-        with self._gate:
-            if not self._readers:
-                with self._base.transaction():
+        """Let replays start from the checkpoint `base` from now on; older ones go. Events before
+        `start` are not kept, and `sweep` deletes them. Does nothing while a reader needs them."""
+        with self._pinning:
+            if not self._pins:
+                with self._store.transaction():
                     self._rest_on(base, start)
 
     def _rest_on(self, base: int, start: int) -> None:
-        self._base.do("DELETE FROM checkpoint WHERE loop = ? AND seq < ?", (self._loop, base))
-        values = base, start, self._loop
-        self._base.do("UPDATE loop SET base = ?, start = ? WHERE id = ?", values)
+        self._store.run("delete_checkpoints_before", self._loop, base)
+        self._store.run("set_bounds", base, start, self._loop)
         self.base, self.start = base, start
 
     def sweep(self) -> bool:
-        """Delete some of the events that are not kept; False once none is left."""
-        where = f"WHERE loop = ? AND seq < ? AND kind NOT IN ({LASTING}) LIMIT {SWEEP}"
-        old = f"SELECT place FROM event {where}"
-        deleted = f"DELETE FROM event WHERE place IN ({old})"
-        return self._base.do(deleted, (self._loop, self.start)) > 0
+        """Delete some of the events that are not kept; return False once none is left."""
+        return self._store.run("delete_old_events", self._loop, self.start, SWEEP) > 0
 
     def close(self) -> None:
-        self._base.close()
+        self._store.close()
         if self._lock:
             self._lock.release()
 
+    def _next(self, rows: list[Any], seq: int) -> list[Event]:
+        """Return events from rows that must go on after `seq` without a gap."""
+        for k, row in enumerate(rows, start=seq + 1):
+            if row[0] != k:
+                raise LedgerError(
+                    f"event {k} of {self.path!r} is missing: restore the ledger from a copy"
+                )
+        return [event(*row) for row in rows]
+
+    def _ask(self, query: str, *values: object) -> list[Any]:
+        return self._store.ask(query, self._loop, *values)
+
 
 def names(path: str | os.PathLike[str]) -> list[str]:
-    """The loops that are declared in a store, which is made if there is none."""
-    base = connect(path, write=True)
-    declared = "SELECT 1 FROM event WHERE event.loop = loop.id AND event.seq = 1"
-    query = f"SELECT name FROM loop WHERE EXISTS ({declared}) ORDER BY name"
+    """Return the loops that are declared in a store, which is made if there is none."""
+    store = connect(path, write=True)
     try:
-        return [row[0] for row in base.ask(query, ())]
+        return [row[0] for row in store.ask("declared_loops")]
     finally:
-        base.close()
+        store.close()

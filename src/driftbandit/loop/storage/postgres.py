@@ -1,4 +1,14 @@
-"""A PostgreSQL database of ledgers; `advisory` says who may write."""
+"""A PostgreSQL database of ledgers: its tables, connections, and who may write and train.
+
+Every process that writes to a loop holds a shared advisory lock, or an exclusive one if it wants
+the loop to itself. One of them also holds the trainer's lock. Both belong to the connection that
+writes: a process that loses its connection cannot write, so two processes can never train the same
+loop, even during a network partition. PostgreSQL frees the locks when a process dies, and another
+process takes over training.
+
+Writers take turns: the process that has locked the row of the loop reads what others have stored,
+and goes on from there. So events have one order without a gap, the order of their commits.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from driftbandit.loop.storage.advisory import PLACE, Advisory
-from driftbandit.loop.storage.events import LedgerError
-from driftbandit.loop.storage.migrations import migrations
+from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.storage.events import Event
+from driftbandit.loop.storage.sql import migrations, queries
 
 try:
     import psycopg
@@ -18,23 +28,28 @@ except ImportError:
         "a ledger in PostgreSQL needs psycopg: pip install 'driftbandit[postgres]'"
     ) from None
 
+WRITERS = 0x64726966  # "drif": the first half of our locks; the other half is the loop
+TRAINER = WRITERS + 1
+ROW = "(%s,%s,%s,%s,%s,%s,%s,%s,%s)"
 COUNTED = "CREATE TABLE driftbandit_migration (step INTEGER PRIMARY KEY)"
 PATIENCE = 10  # seconds to wait for a connection
-# PostgreSQL lets go who does not answer, and who has its turn and does not go on.
+# PostgreSQL closes connections that do not answer, or that keep a turn for too long.
 WATCHED = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
 TURN = "5s"
-ALIVE: dict[str, Any]  # and so do we
+ALIVE: dict[str, Any]  # and so does this end
 ALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 
 
 class Postgres:
-    """What PostgreSQL raises becomes a `LedgerError` that names the database and the remedy."""
+    """A store in a database. What PostgreSQL raises becomes a `LedgerError` that names the
+    database and the remedy."""
 
     def __init__(self, url: str, *, write: bool) -> None:
         self._url = url
         self.path = _without_password(url)
-        self._turn = threading.Lock()  # readers share one connection
-        with self.told():
+        self._queries = queries("postgres")
+        self._reading = threading.Lock()  # readers share one connection
+        with self._translated():
             self._writer = self._connect()
             try:
                 self._migrate(write)
@@ -53,7 +68,7 @@ class Postgres:
         """Bring the tables up to date, one numbered step after the other, one process at a time."""
         steps = migrations("postgres")
         with self._writer.transaction():
-            self._writer.execute("SELECT pg_advisory_xact_lock(%s, 0)", (PLACE,))
+            self._writer.execute("SELECT pg_advisory_xact_lock(%s, 0)", (WRITERS,))
             had = self._had()
             if had > len(steps):
                 raise LedgerError(
@@ -75,36 +90,45 @@ class Postgres:
         count = "SELECT max(step) FROM driftbandit_migration"
         return int(self._writer.execute(count).fetchone()[0])
 
-    def ask(self, query: str, values: Sequence[Any]) -> list[Any]:
-        """All rows of an answer."""
-        with self.told(), self._turn:
+    def ask(self, query: str, *values: Any) -> list[Any]:
+        with self._translated(), self._reading:
             if self._reader.closed:  # readers hold nothing: they may come back
                 self._reader = self._connect()
-            return list(self._reader.execute(_marked(query), values).fetchall())
+            return list(self._reader.execute(self._queries[query], values).fetchall())
 
-    def own(self, query: str, values: Sequence[Any]) -> list[Any]:
-        """The same over the connection that writes, and holds the locks."""
-        with self.told():
-            return list(self._writer.execute(_marked(query), values).fetchall())
+    def ask_writer(self, query: str, *values: Any) -> list[Any]:
+        """Return all rows, over the connection that writes and holds the locks."""
+        with self._translated():
+            return list(self._writer.execute(self._queries[query], values).fetchall())
 
-    def do(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Run one statement, which says how many rows it changed."""
-        with self.told():
-            return int(self._writer.execute(_marked(statement), values).rowcount)
+    def run(self, query: str, *values: Any) -> int:
+        with self._translated():
+            return int(self._writer.execute(self._queries[query], values).rowcount)
+
+    def insert(self, loop: int, events: Sequence[Event]) -> None:
+        rows = ",".join([ROW] * len(events))
+        values: list[Any] = []
+        for e in events:
+            values += (loop, e.seq, e.kind, e.at, e.id, e.key, e.data, e.k, e.v)
+        with self._translated():
+            self._writer.execute(f"{self._queries['insert_events']} {rows}", values)
+
+    def many(self, values: Sequence[int]) -> list[int]:
+        return list(values)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of what is done inside, or nothing."""
-        with self.told(), self._writer.transaction():
+        with self._translated(), self._writer.transaction():
             yield
 
-    def lock(self, name: str, *, alone: bool) -> Advisory:
-        """A place among those who write to this loop, or the only one."""
-        return Advisory(self, name, alone)
+    def lock(self, name: str, *, alone: bool) -> AdvisoryLock:
+        """Join the processes that write to this loop, or be the only one."""
+        return AdvisoryLock(self, name, alone)
 
     def purge(self) -> None:
-        """What was erased leaves the table; PostgreSQL's own log follows as it is recycled."""
-        self.do("VACUUM event")
+        """Vacuum the table; PostgreSQL's own log follows as it is recycled."""
+        with self._translated():
+            self._writer.execute("VACUUM event")
 
     def close(self) -> None:
         self._reader.close()
@@ -113,7 +137,7 @@ class Postgres:
         self._writer.close()
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def _translated(self) -> Iterator[None]:
         try:
             yield
         except psycopg.Error as error:
@@ -121,9 +145,45 @@ class Postgres:
             raise LedgerError(f"ledger {self.path!r}: {first}; {_remedy(error)}") from None
 
 
-def _marked(statement: str) -> str:
-    """Placeholders as psycopg has them; no statement of ours has a ? or % of its own."""
-    return statement.replace("?", "%s")
+class AdvisoryLock:
+    """Locks that live as long as the connection that writes."""
+
+    def __init__(self, store: Postgres, name: str, alone: bool) -> None:
+        self._store, self._name = store, name
+        self.alone, self.trains = alone, False
+        if not self._try("lock_alone" if alone else "lock_shared", WRITERS):
+            raise LedgerError(
+                f"loop {name!r} of {store.path!r} is open already: close it there, or give this "
+                "one another name"
+            )
+        self.take_over()
+
+    def take_over(self) -> None:
+        if not self.trains:
+            self.trains = self.alone or self._try("lock_alone", TRAINER)
+
+    def followed(self) -> bool:
+        return bool(self._store.ask("count_locks", WRITERS, self._name)[0][0] > 1)
+
+    def read(self, query: str, *values: Any) -> list[Any]:
+        return [] if self.alone else self._store.ask_writer(query, *values)
+
+    @contextmanager
+    def turn(self, query: str, *values: Any, long: bool) -> Iterator[list[Any]]:
+        if self.alone:
+            yield []
+            return
+        with self._store.transaction():
+            if long:
+                self._store.run("no_time_limit")
+            self._store.ask_writer("take_turn", self._name)
+            yield self.read(query, *values)
+
+    def release(self) -> None:
+        """Do nothing: the locks go with the connection, which the store closes."""
+
+    def _try(self, query: str, half: int) -> bool:
+        return bool(self._store.ask_writer(query, half, self._name)[0][0])
 
 
 def _without_password(url: str) -> str:
@@ -143,7 +203,7 @@ def _remedy(error: Exception) -> str:
     if isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout):
         return "this process stood still while others waited: open the loop again"
     if isinstance(error, psycopg.OperationalError):
-        return "the database must run and let us in: open the loop again once it does"
+        return "the database is unreachable or refused the login: open the loop again later"
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
         return "the user must be allowed to make tables"
-    return "the tables are damaged or something else: restore them from a copy"
+    return "unexpected database error; restore a backup only if the tables are damaged"

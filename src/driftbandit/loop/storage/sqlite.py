@@ -1,7 +1,8 @@
-"""An SQLite file of ledgers: its tables, and connections to write and to read."""
+"""An SQLite file of ledgers: its tables, connections to write and read, and the writer's lock."""
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
@@ -9,24 +10,29 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from driftbandit.loop.storage.events import LedgerError
-from driftbandit.loop.storage.lock import Alone, Lock, remember
-from driftbandit.loop.storage.migrations import migrations
+from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.storage.events import Event
+from driftbandit.loop.storage.sql import migrations, queries
 
 MEMORY = ":memory:"
 SYNCHRONOUS = "FULL"  # what is stored survives a power cut
 APPLICATION = 0x64726966  # "drif": whose file it is
+ROW = "(?,?,?,?,?,?,?,?,?)"
+
+_opened: dict[str, int] = {}  # files that a process has had open
 
 
-class Database:
-    """What SQLite raises becomes a `LedgerError` that names the file and the remedy."""
+class SQLite:
+    """A store in a file. What SQLite raises becomes a `LedgerError` that names the file and the
+    remedy."""
 
     def __init__(self, path: str | os.PathLike[str], *, write: bool) -> None:
         self.path = os.fspath(path)
         if self.path != MEMORY:
-            remember(self.path)
-        self._turn = threading.Lock()  # readers share one connection
-        with self.told():
+            _check_fork(self.path)
+        self._queries = queries("sqlite")
+        self._reading = threading.Lock()  # readers share one connection
+        with self._translated():
             self._writer = self._connect(write)
             self._reader = self._writer
             try:
@@ -55,8 +61,13 @@ class Database:
             raise LedgerError(f"{self.path!r} holds no loops: name another file")
         if self._number("user_version") > len(steps):
             raise LedgerError(f"{self.path!r} was written by a newer version: upgrade driftbandit")
-        if not write or self._number("user_version") == len(steps):
+        if self._number("user_version") == len(steps):
             return
+        if not write:
+            raise LedgerError(
+                f"{self.path!r} was written by an older version: open a loop of it once with this "
+                "version, which brings its tables up to date"
+            )
         base.execute("PRAGMA journal_mode = WAL")
         with self.transaction():
             for step in steps[self._number("user_version") :]:
@@ -68,21 +79,30 @@ class Database:
     def _number(self, pragma: str) -> int:
         return int(self._writer.execute(f"PRAGMA {pragma}").fetchone()[0])
 
-    def ask(self, query: str, values: Sequence[Any]) -> list[Any]:
-        """All rows of an answer."""
-        with self.told(), self._turn:
-            return self._reader.execute(query, values).fetchall()
+    def ask(self, query: str, *values: Any) -> list[Any]:
+        with self._translated(), self._reading:
+            return self._reader.execute(self._queries[query], values).fetchall()
 
-    def do(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Run one statement, which says how many rows it changed. Outside a transaction it has
-        reached the disk when this returns."""
-        with self.told():
-            return self._writer.execute(statement, values).rowcount
+    def run(self, query: str, *values: Any) -> int:
+        with self._translated():
+            return self._writer.execute(self._queries[query], values).rowcount
+
+    def insert(self, loop: int, events: Sequence[Event]) -> None:
+        rows = ",".join([ROW] * len(events))
+        values: list[Any] = []
+        for e in events:
+            values += (loop, e.seq, e.kind, e.at, e.id, e.key, e.data, e.k, e.v)
+        try:
+            self._writer.execute(f"{self._queries['insert_events']} {rows}", values)
+        except sqlite3.Error as error:
+            raise LedgerError(f"ledger {self.path!r}: {error}; {_remedy(error)}") from None
+
+    def many(self, values: Sequence[int]) -> str:
+        return json.dumps(list(values))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of what is done inside, or nothing."""
-        with self.told():
+        with self._translated():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -92,28 +112,91 @@ class Database:
                     self._writer.rollback()
                 raise
 
-    def lock(self, name: str, *, alone: bool) -> Alone:
-        """So that nobody else writes to this loop, whether it wants to be alone or not."""
-        return Alone() if self.path == MEMORY else Lock(self.path, name)
+    def lock(self, name: str, *, alone: bool) -> OnlyWriter:
+        """Take the loop for this process, whether it wants to be alone or not."""
+        return OnlyWriter() if self.path == MEMORY else FileLock(self.path, name)
 
     def purge(self) -> None:
-        """What was erased is not left in the write-ahead log either."""
-        self.do("PRAGMA wal_checkpoint(TRUNCATE)")
+        """Empty the write-ahead log, which has copies of what was blanked."""
+        with self._translated():
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         self._reader.close()
         self._writer.close()
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def _translated(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
             raise LedgerError(f"ledger {self.path!r}: {error}; {_remedy(error)}") from None
 
 
+class OnlyWriter:
+    """The lock of a process that is the only writer: every turn is its own."""
+
+    alone = trains = True
+
+    def take_over(self) -> None:
+        """Do nothing: this process trains."""
+
+    def followed(self) -> bool:
+        return False
+
+    def read(self, query: str, *values: Any) -> list[Any]:
+        return []
+
+    @contextmanager
+    def turn(self, query: str, *values: Any, long: bool) -> Iterator[list[Any]]:
+        yield []
+
+    def release(self) -> None:
+        """Do nothing: there is no lock."""
+
+
+class FileLock(OnlyWriter):
+    """Held until it is released or the process ends, even by kill -9.
+
+    It is a transaction on an empty SQLite file beside the ledger: the operating system frees it, on
+    every platform, and a child process does not inherit it.
+    """
+
+    def __init__(self, path: str, name: str) -> None:
+        _check_fork(path)
+        try:
+            self._base = sqlite3.connect(
+                f"{path}.{name}.lock", timeout=0.0, isolation_level=None, check_same_thread=False
+            )
+            self._base.execute("BEGIN EXCLUSIVE")
+        except sqlite3.Error as error:
+            raise LedgerError(_locked(path, name, error)) from None
+
+    def release(self) -> None:
+        self._base.close()
+
+
+def _locked(path: str, name: str, error: sqlite3.Error) -> str:
+    if "locked" in str(error):
+        return (
+            f"loop {name!r} of {path!r} is open already: close it there, or give this one "
+            "another name"
+        )
+    return f"ledger {path!r}: {error}; its folder must exist and be writable"
+
+
+def _check_fork(path: str) -> None:
+    """Raise if a process that this one was forked from had the file open: SQLite would take that
+    one's locks for its own, and damage the file."""
+    if _opened.setdefault(os.path.realpath(path), os.getpid()) != os.getpid():
+        raise LedgerError(
+            f"{path!r} was open when this process was forked: start the process with 'spawn', or "
+            "open the loop after the fork only"
+        )
+
+
 def _escaped(path: str) -> str:
-    """A path inside a URI."""
+    """Return a path as it stands in a URI."""
     from urllib.parse import quote  # imported lazily: 5 ms
 
     return quote(os.path.abspath(path))
@@ -129,4 +212,4 @@ def _remedy(error: sqlite3.Error) -> str:
         return "another program keeps the file locked: close it there"
     if "closed" in text:
         return "the loop is closed: open it again"
-    return "the file is damaged or something else: restore it from a copy"
+    return "unexpected database error; restore a backup only if the file is damaged"

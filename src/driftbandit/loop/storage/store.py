@@ -1,4 +1,8 @@
-"""Where ledgers are kept: an SQLite file, or a PostgreSQL database."""
+"""Where ledgers are kept: what a database must offer, and which one a path names.
+
+Another database is one Python file with a `Store`, and one folder of SQL: numbered migrations, and
+`queries.sql` with the named queries. CONTRIBUTING says how to add one.
+"""
 
 from __future__ import annotations
 
@@ -7,38 +11,65 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from driftbandit.loop.storage.events import Event
+from driftbandit.loop.storage.sqlite import SQLite
+
 URLS = ("postgresql://", "postgres://")
 
 
-class Lock(Protocol):
-    """Held by those who write to a loop. One of them trains; who is `alone` has it for itself."""
+class WriterLock(Protocol):
+    """Held by every process that writes to a loop. One of them trains. A process that is `alone`
+    has the loop to itself."""
 
     alone: bool
     trains: bool
 
-    def train(self) -> None: ...
-    def followed(self) -> bool: ...
-    def read(self, query: str, values: Sequence[Any]) -> list[Any]: ...
-    def turn(
-        self, query: str, values: Sequence[Any], *, long: bool
-    ) -> AbstractContextManager[list[Any]]: ...
+    def take_over(self) -> None:
+        """Become the one that trains, if there is none."""
+
+    def followed(self) -> bool:
+        """Return whether other processes write, too."""
+
+    def read(self, query: str, *values: Any) -> list[Any]:
+        """Return what other processes have stored; raise if the lock is lost."""
+
+    def turn(self, query: str, *values: Any, long: bool) -> AbstractContextManager[list[Any]]:
+        """Keep other processes from writing; all of it is stored at the end. Gives what `query`
+        finds. A turn that is `long` has no time limit."""
+
     def release(self) -> None: ...
 
 
 class Store(Protocol):
-    """What a ledger needs of a database. Statements have ? for values."""
+    """A database of ledgers. Queries are names in its `queries.sql`."""
 
     path: str  # as messages name it
 
-    def ask(self, query: str, values: Sequence[Any]) -> list[Any]: ...
-    def do(self, statement: str, values: Sequence[Any] = ()) -> int: ...
-    def transaction(self) -> AbstractContextManager[None]: ...
-    def lock(self, name: str, *, alone: bool) -> Lock: ...
-    def purge(self) -> None: ...
+    def ask(self, query: str, *values: Any) -> list[Any]:
+        """Return all rows."""
+
+    def run(self, query: str, *values: Any) -> int:
+        """Change something; return how many rows. Outside a transaction it has reached the disk
+        when this returns."""
+
+    def insert(self, loop: int, events: Sequence[Event]) -> None:
+        """Store events with one statement."""
+
+    def many(self, values: Sequence[int]) -> Any:
+        """Return numbers as one parameter of a query."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Do all of what is inside, or nothing."""
+
+    def lock(self, name: str, *, alone: bool) -> WriterLock: ...
+    def purge(self) -> None:
+        """Leave no copy of what was blanked."""
+
     def close(self) -> None: ...
 
 
 def is_url(path: object) -> bool:
+    """Return whether a path is the address of a database."""
     return isinstance(path, str) and path.startswith(URLS)
 
 
@@ -48,6 +79,4 @@ def connect(path: str | os.PathLike[str], *, write: bool) -> Store:
         from driftbandit.loop.storage.postgres import Postgres  # imported lazily: needs psycopg
 
         return Postgres(path, write=write)
-    from driftbandit.loop.storage.sqlite import Database
-
-    return Database(path, write=write)
+    return SQLite(path, write=write)

@@ -8,82 +8,84 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from driftbandit.loop.candidates.candidate_set import Panel
+from driftbandit.loop.candidates.candidate_set import CandidateSet
+from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.learning.keyed import learner_for
 from driftbandit.loop.learning.learner import Learner, fingerprint
-from driftbandit.loop.state.definition import Past as Past
-from driftbandit.loop.state.definition import past as past
-from driftbandit.loop.state.reward_windows import Book
-from driftbandit.loop.state.versions import Version
-from driftbandit.loop.storage.events import Event, LedgerError, write
+from driftbandit.loop.state.definition import CurrentDefinition, Definition
+from driftbandit.loop.state.reward_windows import Change, Mark, RewardWindows
+from driftbandit.loop.storage.events import Checkpoint, Event, encode
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training.trainer import CHUNK, Trainer
-from driftbandit.loop.writing.pending import Change, Mark
 
 log = logging.getLogger("driftbandit.loop")
 
 
 class State(NamedTuple):
-    """Book, learner and panel after all events."""
+    """Windows, learner and candidates after all events."""
 
-    book: Book
+    windows: RewardWindows
     learner: Learner
-    panel: Panel
+    candidates: CandidateSet
 
 
 def unfold(
-    ledger: Ledger, past: Past, start: Event | None, gone: frozenset[int] = frozenset()
+    ledger: Ledger,
+    definition: Definition,
+    start: Event | None,
+    gone: frozenset[int] = frozenset(),
 ) -> tuple[State, Iterator[Change]]:
-    """Book and learner at a checkpoint, or at the beginning, and all that the log does to the
-    learner from there on, as if the events in `gone` were blank. The book goes on while the
+    """Return windows and learner at a checkpoint, or at the beginning, and all that the log does to
+    the learner from there on, as if the events in `gone` were blank. The windows go on while the
     changes are read."""
-    reward = past.declaration.reward
-    book = Book(reward.wait, reward.missing, past.declaration.retention)
-    learner = learner_for(past.declaration, next(iter(past.versions.values())))
-    panel = Panel(past)
-    mark = None if start is None else _load(ledger, past, start, learner, panel)
-    return State(book, learner, panel), _changes(ledger, book, mark, gone)
+    declaration = definition.declaration
+    windows = definition.windows()
+    learner = learner_for(declaration, next(iter(definition.versions.values())))
+    candidates = CandidateSet(CurrentDefinition(definition))
+    mark = None if start is None else _load(ledger, start, learner, candidates)
+    return State(windows, learner, candidates), _changes(ledger, windows, mark, gone)
 
 
 def _changes(
-    ledger: Ledger, book: Book, mark: Mark | None, gone: frozenset[int]
+    ledger: Ledger, windows: RewardWindows, mark: Mark | None, gone: frozenset[int]
 ) -> Iterator[Change]:
     if mark and mark.since > mark.seq:
-        _restore(book, mark)
+        windows.restore(mark)
     for event in ledger.read(mark.since if mark else 1, light=True):
-        changes = book.apply(event.blank if event.seq in gone else event).changes
+        changes = windows.apply(event.blank if event.seq in gone else event).changes
         if mark is None or event.seq > mark.seq:
             yield from changes
         elif event.seq == mark.seq:  # the learner knows what was before: only what is open matters
-            _restore(book, mark)
+            windows.restore(mark)
 
 
 def replay(
     ledger: Ledger,
-    past: Past,
+    definition: Definition,
     start: Event | None,
     stop: int | None = None,
     gone: frozenset[int] = frozenset(),
 ) -> State:
     """Train from a checkpoint on, or from the beginning, until `stop` examples were trained."""
-    state, changes = unfold(ledger, past, start, gone)
-    trainer = Trainer(state.learner, state.panel, ledger, dict(past.versions), gone=gone)
+    state, changes = unfold(ledger, definition, start, gone)
+    trainer = Trainer(state.learner, state.candidates, ledger, gone=gone)
     left = changes if stop is None else islice(changes, stop - state.learner.examples)
     while chunk := list(islice(left, CHUNK)):
         trainer.train(chunk)
     return state
 
 
-def latest(ledger: Ledger, past: Past, stop: int | None = None) -> State:
-    """The same from the newest checkpoint that is whole and not beyond `stop`."""
+def latest(ledger: Ledger, definition: Definition, stop: int | None = None) -> State:
+    """Replay from the newest checkpoint that is whole and not beyond `stop`."""
     for start in reversed(ledger.checkpoints()):
-        about, mark = start.read()["learner"], start.read()["mark"]
+        found: Checkpoint = start.read()
+        about, mark = found.learner, found.mark
         if stop is not None and about["examples"] > stop:
             continue
         if mark[0] < ledger.base != start.seq:
             continue  # it was under way when the base was stored, and knows what is gone
         try:
-            state = replay(ledger, past, start, stop)
+            state = replay(ledger, definition, start, stop)
         except LedgerError as error:
             if start.seq == ledger.base:
                 raise
@@ -94,13 +96,13 @@ def latest(ledger: Ledger, past: Past, stop: int | None = None) -> State:
         return state
     if ledger.base:
         raise LedgerError("what was before the oldest checkpoint is gone: it cannot be replayed")
-    return replay(ledger, past, None, stop)
+    return replay(ledger, definition, None, stop)
 
 
 def known_examples(ledger: Ledger) -> int:
     """How many examples the newest checkpoint knows."""
     found = ledger.checkpoints()[-1:]
-    return int(found[0].read()["learner"]["examples"]) if found else 0
+    return int(found[0].read().learner["examples"]) if found else 0
 
 
 def origin(ledger: Ledger) -> Event | None:
@@ -108,40 +110,34 @@ def origin(ledger: Ledger) -> Event | None:
     return ledger.events([ledger.base])[ledger.base] if ledger.base else None
 
 
-def checkpoint(learner: Learner, panel: Panel, mark: Mark) -> tuple[str, bytes]:
-    """The data of a checkpoint's event, and the learners' numbers."""
-    data, state = packed(learner, panel)
+def checkpoint(learner: Learner, candidates: CandidateSet, mark: Mark) -> tuple[str, bytes]:
+    """Return the payload of a checkpoint, and the learners' numbers."""
+    data, state = packed(learner, candidates)
     parts = [None if part in (math.inf, -math.inf) else part for part in mark]
-    return write({"mark": parts, **data}), state
+    return encode({"mark": parts, **data}), state
 
 
-def packed(learner: Learner, panel: Panel) -> tuple[dict[str, Any], bytes]:
-    """All that was learnt: what it is, and its numbers."""
+def packed(learner: Learner, candidates: CandidateSet) -> tuple[dict[str, Any], bytes]:
+    """Return all that was learnt: what it is, and its numbers."""
     with learner.lock:
-        (about, state), (beside, more) = learner.state(), panel.state()
+        (about, state), (beside, more) = learner.state(), candidates.state()
     return {"learner": about, "panel": beside, "size": len(state)}, state + more
 
 
-def load(
-    learner: Learner, panel: Panel, data: dict[str, Any], state: bytes, known: dict[str, Version]
-) -> None:
+def load(learner: Learner, candidates: CandidateSet, data: dict[str, Any], state: bytes) -> None:
     """Go on with what was packed."""
-    size = data.get("size", len(state))  # older checkpoints are the learner alone
+    size = data.get("size")  # older checkpoints are the learner alone
+    size = len(state) if size is None else size
+    known = candidates.definition.now.versions
     with learner.lock:
         learner.load(data["learner"], state[:size], known[data["learner"]["version"]])
-        if "panel" in data:
-            panel.load(data["panel"], state[size:])
+        if data.get("panel"):
+            candidates.load(data["panel"], state[size:])
 
 
-def _load(ledger: Ledger, past: Past, start: Event, learner: Learner, panel: Panel) -> Mark:
-    data = start.read()
-    load(learner, panel, data, ledger.state(start.seq), past.versions)
-    parts: list[Any] = [-math.inf if part is None else part for part in data["mark"]]
+def _load(ledger: Ledger, start: Event, learner: Learner, candidates: CandidateSet) -> Mark:
+    found: Checkpoint = start.read()
+    data = {"learner": found.learner, "panel": found.panel, "size": found.size}
+    load(learner, candidates, data, ledger.state(start.seq))
+    parts: list[Any] = [-math.inf if part is None else part for part in found.mark]
     return Mark(*parts)
-
-
-def _restore(book: Book, mark: Mark) -> None:
-    """What a book that was not read from the beginning cannot know."""
-    book.seq, book.w, book.latest = mark.seq, mark.w, mark.latest
-    book.counts.clear()
-    book.counts.update(mark.counts)

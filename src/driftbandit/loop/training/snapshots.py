@@ -1,9 +1,9 @@
-"""Many decide, one trains: what the learner knows travels by snapshots.
+"""Many processes decide, one trains: what the learner knows travels by snapshots.
 
-Everybody reads the same log, so everybody knows which examples there are and in which order. Who
-trains leaves the learner in the ledger twice a second. Others load it and let go of the examples
-that it knows; what waits with them is what they decide without. When the one who trains dies,
-another goes on with exactly these.
+All processes read the same log, so all know which examples there are and in which order. The one
+that trains leaves the learner in the ledger twice a second. Others load it and let go of the
+examples that it knows; what waits with them is what they decide without. When the process that
+trains dies, another goes on with exactly these.
 """
 
 from __future__ import annotations
@@ -11,73 +11,69 @@ from __future__ import annotations
 import json
 import logging
 import time
-from typing import Any
 
-from driftbandit.loop.learning.learner import Learner
-from driftbandit.loop.storage.events import write
+from driftbandit.loop.state.reward_windows import Change, Mark
+from driftbandit.loop.storage.events import encode
+from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training.replay import load, packed
-from driftbandit.loop.training.trainer_thread import Background
-from driftbandit.loop.writing.pending import Change, Mark
+from driftbandit.loop.training.trainer import Trainer
+from driftbandit.loop.training.trainer_thread import TrainerThread
 
 log = logging.getLogger("driftbandit.loop")
 
 PAUSE = 0.5  # seconds from one snapshot to the next
-LOOK = 0.2  # seconds until somebody else's is seen
 BYTES = 4_000_000  # of snapshots in a second, at most
 
 
-class Following(Background):
-    """Trains where the lock says so, and follows the one who trains elsewhere."""
+class Snapshots:
+    """Follows the process that trains, and publishes once this one does. The trainer thread calls
+    it before each step."""
 
-    def __init__(self, learner: Learner, *args: Any) -> None:
-        self._leads = False
-        self._heard = learner.examples  # all examples that have come, those that wait among them
-        self._published, self._again = learner.examples, 0.0  # by snapshots; when to make the next
-        super().__init__(learner, *args)
+    def __init__(self, trainer: Trainer, ledger: Ledger) -> None:
+        self._learner, self._candidates = trainer.learner, trainer.candidates
+        self._ledger, self._trains = ledger, False
+        self._published, self._again = self._learner.examples, 0.0  # when to make the next
 
-    def hand(self, changes: list[Change]) -> None:
-        super().hand(changes)
-        self._heard += sum(not isinstance(change, Mark) for change in changes)
-
-    def _step(self) -> bool:
-        with self._news:
-            busy = (lambda: self._waiting or self._closed) if self._leads else lambda: self._closed
-            self._news.wait_for(busy, LOOK)
-        if not self._leads:
-            self._listen()
-        elif self._waiting:
-            self._next()
-        if self._leads:
+    def __call__(self, thread: TrainerThread) -> bool:
+        if not self._trains:
+            self._listen(thread)
+        if self._trains:
             self._publish()
-        return not self._closed or bool(self._leads and self._waiting)
+        return self._trains
 
-    def _listen(self) -> None:
-        """Load what the one who trains has left; take its place if it is gone."""
-        before = self.learner.examples
-        if found := self.ledger.snapshot(before, self._heard):
-            load(self.learner, self.panel, json.loads(found[0]), found[1], self.versions)
-            self._let_go(self.learner.examples - before)
-        if self.ledger.lock.trains:
-            self._leads = True
-            log.info("loop %r is trained here from now on", self.ledger.name)
-
-    def _let_go(self, examples: int) -> None:
-        """So many wait no longer, nor do checkpoints: they are made where the loop is trained."""
-        with self._news:
-            while examples or (self._waiting and isinstance(self._waiting[0][1], Mark)):
-                _, change = self._waiting.popleft()
-                examples -= not isinstance(change, Mark)
-                self._trained += 1
-            self._news.notify_all()
+    def _listen(self, thread: TrainerThread) -> None:
+        """Load what the process that trains has left; take over if it is gone."""
+        before = self._learner.examples
+        known = before + sum(not isinstance(each, Mark) for each in thread.waiting())
+        if found := self._ledger.snapshot(before, known):
+            load(self._learner, self._candidates, json.loads(found[0]), found[1])
+            _drop(thread, self._learner.examples - before)
+        if self._ledger.lock.trains:
+            self._trains = True
+            log.info("loop %r is trained here from now on", self._ledger.name)
 
     def _publish(self) -> None:
-        """Leave a snapshot, if there is something new and somebody follows."""
-        examples, now = self.learner.examples, time.monotonic()
+        """Leave a snapshot, if there is something new and other processes follow."""
+        examples, now = self._learner.examples, time.monotonic()
         if examples == self._published or now < self._again:
             return
         size = 0
-        if self.ledger.lock.followed():
-            data, state = packed(self.learner, self.panel)
+        if self._ledger.lock.followed():
+            data, state = packed(self._learner, self._candidates)
             examples, size = data["learner"]["examples"], len(state)
-            self.ledger.publish(examples, write(data), state)
+            self._ledger.publish(examples, encode(data), state)
         self._published, self._again = examples, now + max(PAUSE, size / BYTES)
+
+
+def _drop(thread: TrainerThread, examples: int) -> None:
+    """Let go of so many changes, and of the checkpoints between and after them: they are made in
+    the process that trains."""
+    left = [examples]
+
+    def is_known(change: Change) -> bool:
+        if isinstance(change, Mark):
+            return True
+        left[0] -= 1
+        return left[0] >= 0
+
+    thread.drop(is_known)

@@ -1,4 +1,4 @@
-"""The trainer brings examples to the learner, at once or in a thread of its own."""
+"""The trainer brings examples to the learner, in order."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from driftbandit.loop.candidates.candidate_set import Panel
-from driftbandit.loop.deciding.slates import own, placed
+from driftbandit.loop.candidates.candidate_set import CandidateSet
+from driftbandit.loop.deciding.payloads import Choice
+from driftbandit.loop.deciding.slates import at_position, readable
 from driftbandit.loop.learning.learner import Learner
-from driftbandit.loop.state.reward_windows import Example
-from driftbandit.loop.state.versions import Version
-from driftbandit.loop.storage.events import Event, decision_of
+from driftbandit.loop.state.definition import Version
+from driftbandit.loop.state.reward_windows import Change, Example, Mark
+from driftbandit.loop.storage.events import Decide, Event
 from driftbandit.loop.storage.ledger import Ledger
-from driftbandit.loop.training.backfill import Newcomers
-from driftbandit.loop.writing.pending import Change, Mark
+from driftbandit.loop.training.backfill import Backfill
 from driftbandit.policies.base import Floats
 
 CHUNK = 256  # changes at a time
 RECENT = 50_000  # rows of open decisions in memory; others are encoded again
 
-
-Row = tuple[int, int | None]  # seq of a decision, and the position in a slate
+RowKey = tuple[int, int | None]  # seq of a decision, and the position in a slate
 NOTHING: tuple[int, Floats | None] = -1, None  # of no reign
 
 
@@ -35,56 +34,40 @@ class Lag(NamedTuple):
 
 
 class Trainer:
-    """Trains what it is handed before it returns; `store` is told of checkpoints, and the events
-    in `gone` are as if they were blank."""
+    """Trains changes in the calling thread. `store` is told of checkpoints; the events in `gone`
+    are as if they were blank."""
 
     def __init__(
         self,
         learner: Learner,
-        panel: Panel,
+        candidates: CandidateSet,
         ledger: Ledger,
-        versions: dict[str, Version],
         store: Callable[[Mark], None] | None = None,
         gone: frozenset[int] = frozenset(),
     ) -> None:
-        self.learner, self.panel, self.ledger = learner, panel, ledger
-        self.versions, self._store = versions, store
-        self.newcomers = Newcomers(ledger, panel.past, gone)
-        self._recent: OrderedDict[Row, tuple[int, Floats]] = OrderedDict()
-        self._turn = threading.Lock()
+        self.learner, self.candidates, self.ledger = learner, candidates, ledger
+        self._store, self.backfill = store, Backfill(ledger, candidates.definition, gone)
+        self._recent: OrderedDict[RowKey, tuple[int, Floats]] = OrderedDict()
+        self._caching = threading.Lock()
 
-    def hand(self, changes: list[Change]) -> None:
-        """Take changes that are stored."""
-        self.train(changes)
-
-    def wait_until_trained(self, timeout: float | None = None) -> bool:
-        """Wait until all that was handed in is trained; False on a timeout."""
-        return True
-
-    @property
-    def lag(self) -> Lag:
-        return Lag(0, 0.0)
-
-    def check(self) -> None:
-        """Raise if training has stopped."""
-
-    def close(self) -> None:
-        """Train what waits, and stop."""
-
-    def remember(self, row: Row, x: Floats, version: Version) -> None:
-        """Keep the row of a decision that was just made: its example may come soon."""
-        with self._turn:
-            self._recent[row] = version.reign, x
-            if len(self._recent) > RECENT:
-                self._recent.popitem(last=False)
+    def remember(self, event: Event, made: Choice) -> None:
+        """Keep the rows of a decision that was just stored: its example may come soon."""
+        reign, recent = made.version.reign, self._recent
+        with self._caching:
+            for j, choice in enumerate(made.answer.choices):
+                if choice is not None:
+                    row = event.seq, None if event.k is None else j
+                    recent[row] = reign, made.X[j, choice].copy()
+            while len(recent) > RECENT:
+                recent.popitem(last=False)
 
     def forget(self) -> None:
-        """Rows are encoded again from the log."""
-        with self._turn:
+        """Encode rows again from the log."""
+        with self._caching:
             self._recent.clear()
 
     def train(self, changes: Sequence[Change]) -> None:
-        """Examples, other changes and checkpoints in order."""
+        """Apply examples, other changes and checkpoints in order."""
         for are_examples, run in groupby(changes, lambda change: isinstance(change, Example)):
             if are_examples:
                 self._train(list(run))  # type: ignore[arg-type]
@@ -93,70 +76,77 @@ class Trainer:
                     self._change(change)  # type: ignore[arg-type]
 
     def _train(self, examples: list[Example]) -> None:
-        rows, watched = self._rows(examples), self.panel.active
+        rows, watched = self._rows(examples), self.candidates.active
         events = self.ledger.events([each.decision for each in examples]) if watched else {}
         for example in examples:
             with self.learner.lock:
                 if watched:
-                    self.panel.watch(example, decision_of(events, example.decision), self.learner)
+                    event = self.ledger.decision(example.decision, events)
+                    self.candidates.learn(example, event, self.learner)
                 self.learner.train(example, rows[example.decision, example.position])
         if watched:
             with self.learner.lock:
-                self.panel.look()
+                self.candidates.look()
 
     def _change(self, change: Event | Mark) -> None:
         if isinstance(change, Mark):
             if self._store:
                 self._store(change)
             return
-        if change.kind == "shadow":  # that may take long: nobody waits for the lock meanwhile
-            one = self.newcomers.made(change, self.learner)
+        if change.kind == "shadow":  # that may take long, so not under the lock
+            one = self.backfill.candidate(change, self.learner)
         with self.learner.lock:
-            if change.kind == "grow":
+            if change.kind == "add_features":
                 self.learner.grow(change)
             elif change.kind == "shadow":
-                self.panel.admit(one, change, self.learner)
+                self.candidates.admit(one, change, self.learner)
             else:
-                self.panel.switch(change, self.learner)
-        self.versions[self.learner.version.name] = self.learner.version
+                self.candidates.switch(change, self.learner)
 
-    def _rows(self, examples: list[Example]) -> dict[Row, Floats | None]:
-        """The row of each decision's arm: from memory, or encoded again from the log."""
+    def _rows(self, examples: list[Example]) -> dict[RowKey, Floats | None]:
+        """Return the row of each decision's arm: from memory, or encoded again from the log."""
         reign = self.learner.version.reign
-        with self._turn:
+        with self._caching:
             keys = [(each.decision, each.position) for each in examples]
             recent = {key: self._recent.pop(key, NOTHING) for key in keys}
         rows = {key: x if then == reign else None for key, (then, x) in recent.items()}
         missing = [key for key, row in rows.items() if row is None]
-        events = self.ledger.events(list({seq for seq, _ in missing})) if missing else {}
-        by_version: dict[str, list[tuple[Row, Any, Any]]] = {}
-        for key in missing:
-            self._find(key, decision_of(events, key[0]).read(), by_version)
-        for version, parts in by_version.items():
-            found, contexts, arms = zip(*parts)
-            X = self.versions[version].features.encode_pairs(contexts, arms)
-            rows |= zip(found, X)
+        if missing:
+            rows |= self._encoded(missing)
         return rows
 
-    def _find(self, key: Row, data: dict[str, Any], found: dict[str, Any]) -> None:
-        """Context and arm of a example, if there was an arm that the learner can read."""
-        choice = data["choice"] if key[1] is None else data["choice"][key[1]]
+    def _encoded(self, keys: list[RowKey]) -> dict[RowKey, Floats | None]:
+        events = self.ledger.events(list({seq for seq, _ in keys}))
+        by_version: dict[str, list[tuple[RowKey, Any, Any]]] = {}
+        for key in keys:
+            self._find(key, self.ledger.decision(key[0], events).read(), by_version)
+        rows: dict[RowKey, Floats | None] = {}
+        for name, parts in by_version.items():
+            found, contexts, arms = zip(*parts)
+            version = self.candidates.definition.now.versions[name]
+            rows |= zip(found, version.features.encode_pairs(contexts, arms))
+        return rows
+
+    def _find(self, key: RowKey, data: Decide, found: dict[str, Any]) -> None:
+        """Add context and arm of an example, if there was an arm that the learner can read."""
+        choice = data.choices[key[1] or 0]
         if choice is None:
             return
-        made, version = self.versions[data["version"]], self.learner.version
+        definition, version = self.candidates.definition.now, self.learner.version
+        made = definition.versions[data.version]
         if made.reign == version.reign:
             version = made  # the learner pads what has grown since
-        context, arms = data["context"], [data["arms"][choice]]
-        if self.panel.past.shadows:
-            context, arms = own(version.features, context, arms)
-        context, (arm,) = placed(version.features, context, arms, key[1])
+        context, arms = data.context, [data.arms[choice]]
+        if definition.shadows:
+            context, arms = readable(version.features, context, arms)  # type: ignore[assignment]
+        context, (arm,) = at_position(version.features, context, arms, key[1])  # type: ignore
         if made.reign == version.reign or _can_read(version, context, arm):
             found.setdefault(version.name, []).append((key, context, arm))
 
 
 def _can_read(version: Version, context: Any, arm: Any) -> bool:
-    """Whether a decision of another one's has what the features of today require; if not, it
-    trains nothing."""
+    """Return whether a decision of another policy has what the features of today require; if not,
+    nothing is learnt from it."""
     try:
         version.features.encode(context, [arm])
     except ValueError:

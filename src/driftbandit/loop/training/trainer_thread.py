@@ -1,44 +1,92 @@
-"""Training in the background: decisions do not wait for it."""
+"""Training beside decisions: inline, in a thread, or in another process that is followed."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from itertools import islice
-from typing import Any
+from typing import Protocol
 
-from driftbandit.loop.storage.events import LedgerError
+from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.state.reward_windows import Change
 from driftbandit.loop.training.trainer import Lag, Trainer
-from driftbandit.loop.writing.pending import Change
 
 CHUNK = 8  # changes at a time: short enough for callers to wait for
 PATIENT = 0.5  # seconds behind up to which callers go first
+LOOK = 0.2  # seconds until snapshots are looked for
 
 
-class Background(Trainer):
-    """A trainer with a thread: what it is handed waits until its turn comes."""
+class Training(Protocol):
+    """What a loop asks of training, wherever it happens."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def submit(self, changes: list[Change]) -> None:
+        """Take changes that are stored."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until all that was submitted is trained; return False on a timeout."""
+
+    @property
+    def lag(self) -> Lag: ...
+    def check(self) -> None:
+        """Raise if training has stopped."""
+
+    def close(self) -> None:
+        """Train what waits, and stop."""
+
+
+class InlineTraining:
+    """Trains what is submitted before `submit` returns."""
+
+    lag = Lag(0, 0.0)
+
+    def __init__(self, trainer: Trainer) -> None:
+        self._trainer = trainer
+
+    def submit(self, changes: list[Change]) -> None:
+        self._trainer.train(changes)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return True
+
+    def check(self) -> None:
+        """Do nothing: errors reach the caller."""
+
+    def close(self) -> None:
+        """Do nothing: nothing waits."""
+
+
+class TrainerThread:
+    """Trains in a thread: what is submitted waits until its turn comes. `on_error` is told if that
+    fails. If `follow` is given, other processes may train instead: it is called before each step,
+    and returns whether this one does."""
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        on_error: Callable[[Exception], None],
+        follow: Callable[[TrainerThread], bool] | None = None,
+    ) -> None:
+        self._trainer, self._on_error, self._follow = trainer, on_error, follow
         self._waiting: deque[tuple[float, Change]] = deque()
         self._news, self._closed = threading.Condition(), False
-        self._handed = self._trained = 0
+        self._submitted = self._trained = 0
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="driftbandit trainer", daemon=True)
         self._thread.start()
 
-    def hand(self, changes: list[Change]) -> None:
+    def submit(self, changes: list[Change]) -> None:
         if changes:
             now = time.monotonic()
             with self._news:
-                self._handed += len(changes)
+                self._submitted += len(changes)
                 self._waiting.extend((now, change) for change in changes)
                 self._news.notify_all()
 
-    def wait_until_trained(self, timeout: float | None = None) -> bool:
+    def wait(self, timeout: float | None = None) -> bool:
         with self._news:
-            all_of_it = self._handed  # what comes meanwhile is not waited for
+            all_of_it = self._submitted  # what comes meanwhile is not waited for
             done = self._news.wait_for(lambda: self._error or self._trained >= all_of_it, timeout)
         self.check()
         return bool(done)
@@ -59,32 +107,50 @@ class Background(Trainer):
             self._news.notify_all()
         self._thread.join()
 
+    def waiting(self) -> list[Change]:
+        """Return what waits to be trained."""
+        with self._news:
+            return [change for _, change in self._waiting]
+
+    def drop(self, is_known: Callable[[Change], bool]) -> None:
+        """Let go of what waits, from the oldest on, as long as another process has trained it."""
+        with self._news:
+            while self._waiting and is_known(self._waiting[0][1]):
+                self._waiting.popleft()
+                self._trained += 1
+            self._news.notify_all()
+
     def _run(self) -> None:
         try:
             while self._step():
                 pass
         except Exception as error:
+            self._on_error(error)
             with self._news:
                 self._error = error
                 self._news.notify_all()
 
     def _step(self) -> bool:
-        """Train some of what waits, or wait; False at the end."""
+        """Train some of what waits, or wait; return False at the end."""
+        trains = self._follow is None or self._follow(self)
         with self._news:
-            self._news.wait_for(lambda: self._waiting or self._closed)
-        if self._waiting:
+            busy = self._waiting if trains else ()
+            if not busy and not self._closed:
+                self._news.wait(None if self._follow is None else LOOK)
+        if trains and self._waiting:
             self._next()
-        return bool(self._waiting) or not self._closed
+        return not self._closed or bool(trains and self._waiting)
 
     def _next(self) -> None:
-        """Train what waits longest, and only then let it go: nobody is told too early."""
+        """Train what waits longest, and only then let it go: `wait` must not return too early."""
         with self._news:
             chunk = [change for _, change in islice(self._waiting, CHUNK)]
-        self.train(chunk)
+            begun = self._waiting[0][0]
+        self._trainer.train(chunk)
         with self._news:
             self._trained += len(chunk)
             for _ in chunk:
                 self._waiting.popleft()
             self._news.notify_all()
-        if self.lag.seconds < PATIENT:
-            time.sleep(0.0)  # gives up Python's lock, which callers wait for
+        if time.monotonic() - begun < PATIENT:
+            time.sleep(0.0)  # gives up the GIL, which callers wait for

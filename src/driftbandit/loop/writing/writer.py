@@ -1,165 +1,265 @@
-"""The clerk puts events in order, in a thread of its own or in that of the caller.
+"""The writer puts events in order, in a thread of its own or in that of the caller.
 
-Callers hand in tickets and wait. The clerk gives them the next `seq`, enters them into the book,
-stores all that have come meanwhile in one transaction, and then lets their callers go on. So an
-event is acknowledged when it is on the disk, one wait for the disk serves many callers, and the
-learner is trained nothing that could be lost.
+Callers hand in pending events and wait. The writer gives them the next `seq`, enters them into the
+reward windows, stores all that have come meanwhile in one transaction, and then lets their callers
+go on. So an event is acknowledged when it is on the disk, one wait for the disk serves many
+callers, and the learner is trained on nothing that could be lost.
 """
 
 from __future__ import annotations
 
+import os
+import queue
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from driftbandit.loop.state.reward_windows import Book
-from driftbandit.loop.storage.events import FOREVER, Event
+from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.state.reward_windows import Change, Mark, RewardWindows
+from driftbandit.loop.storage.events import LASTING, Event
 from driftbandit.loop.storage.ledger import Ledger
-from driftbandit.loop.writing.hatch import Hatch
-from driftbandit.loop.writing.pending import Change, Mark, Ticket
-from driftbandit.loop.writing.sequencer import Register
+from driftbandit.loop.writing import retention
+from driftbandit.loop.writing.pending import Pending
+from driftbandit.loop.writing.sequencer import Sequencer
 
+GROUP = 500  # pending events in one transaction
+MOST_LINGER = 0.002  # seconds to wait for callers that were served just now: they come together
 PAUSE = 0.1  # seconds between two advances
 EVERY = 10_000  # examples from one checkpoint to the next
-LOOK = 0.25  # seconds until it is seen what others have stored, and that they are gone
+LOOK = 0.25  # seconds until it is seen what other processes have stored, and that they are gone
 
 
-class Clerk(Hatch):
-    """`now` is the clock; without one, events are. With `auto` it has a thread of its own, and
-    windows close by themselves where the loop is trained. Others who write to the same ledger take
-    turns with it: it enters what they have stored, and is told of settings (`hear`)."""
+class Writer:
+    """`now` is the clock; without one, events are. With `threaded` it has a thread of its own, from
+    `open` on, and windows close by themselves in the process that trains. Other processes that
+    write to the same ledger take turns with it: it enters what they have stored.
+
+    `train` gets the changes of every group, `hear` every event that says what the loop is.
+    Once something went wrong, every call is refused.
+    """
 
     def __init__(
         self,
         ledger: Ledger,
-        book: Book,
-        hand: Callable[[list[Change]], None],
+        windows: RewardWindows,
+        train: Callable[[list[Change]], None],
+        hear: Callable[[Event], None],
         now: Callable[[], float] | None,
-        auto: bool,
+        threaded: bool,
         examples: int = 0,
-        hear: Callable[[Event], None] = lambda _: None,
     ) -> None:
-        super().__init__(auto)
-        self.ledger, self.book, self._hand, self._hear = ledger, book, hand, hear
-        self._register = Register(ledger, book, now)
+        self.ledger, self.windows, self._train, self._hear = ledger, windows, train, hear
+        self.sequencer = Sequencer(ledger, windows, now)
+        self.error: BaseException | None = None
+        self.process, self._threaded, self._closed = os.getpid(), threaded, False
+        self._queue: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
+        self._expected, self._linger = 1, 0.0  # callers that may come at once; how long to wait
+        self._working = threading.Lock()  # if callers do the work themselves
         self._advanced = self._looked = 0.0
         self._examples = examples  # since the latest mark, also of processes that were killed
+        self._lock, self._checkpointed = ledger.lock, False
         self._stale = ledger.start > 1  # whether there is something to delete, a little at a time
-        self.open()
+        self._thread = threading.Thread(target=self._run, name="driftbandit writer", daemon=True)
+        if threaded:
+            self._thread.start()
 
     @property
     def clock(self) -> float:
         """What time it is; it never goes back."""
-        return self._register.clock
+        return self.sequencer.clock
 
     @property
     def due(self) -> bool:
         """Whether an advance would close something."""
-        return self.book.due <= self.clock
+        return self.windows.due <= self.sequencer.clock
 
-    def _patience(self) -> float:
-        most = 1.0 if self.ledger.lock.alone else LOOK
-        return min(most, max(PAUSE, self.book.due - self.clock))
+    # callers
 
-    def _store(self, group: list[Ticket]) -> None:
+    def submit(self, pending: Pending) -> Pending:
+        """Wait until an event is stored; raise what is wrong with it."""
+        self.check()
+        pending.stored.acquire()
+        self._queue.put(pending)
+        if not self._threaded:
+            self._work()
+        while not pending.stored.acquire(timeout=1.0):
+            self._check_alive()
+        if pending.error is not None:
+            raise pending.error
+        return pending
+
+    def submit_all(self, group: Sequence[Pending]) -> None:
+        """Wait until events are stored; what is wrong with one is its `error`."""
+        self.check()
+        for pending in group:
+            pending.stored.acquire()
+            self._queue.put(pending)
+        if not self._threaded:
+            self._work()
+        for pending in group:
+            while not pending.stored.acquire(timeout=1.0):
+                self._check_alive()
+
+    def _check_alive(self) -> None:
+        if not self._thread.is_alive():
+            self.check()
+            raise LedgerError("the loop was closed meanwhile: open it again")
+
+    def put(self, pending: Pending) -> None:
+        """Hand an event in without waiting."""
+        self._queue.put(pending)
+
+    def check(self) -> None:
+        """Raise if nothing can be stored any more."""
+        if os.getpid() != self.process:
+            raise LedgerError(
+                f"this loop was opened in process {self.process} and cannot be used after a fork: "
+                "open loops after the fork only"
+            )
+        if self._closed:
+            raise LedgerError("this loop is closed: open it again")
+        if self.error is not None:
+            raise LedgerError(f"this loop has stopped: {self.error}") from self.error
+
+    def close(self) -> None:
+        """Store what has been handed in, and stop."""
+        self._closed = True
+        if os.getpid() == self.process and self._threaded:
+            self._queue.put(None)
+            self._thread.join()
+        elif os.getpid() == self.process:
+            self._work()
+
+    # the thread that writes
+
+    def _run(self) -> None:
+        ended = False
+        while not ended:
+            group, ended = self._take()
+            self._try(group)
+
+    def _work(self) -> None:
+        """Do in the caller's thread what waits to be done, and what comes of it."""
+        with self._working:
+            while not self._queue.empty():
+                self._try(self._take()[0])
+
+    def _take(self) -> tuple[list[Pending], bool]:
+        """Return all events that wait, and whether it was the last time."""
+        group, patience = list[Pending | None](), None
+        if self._threaded:  # wake up when there may be something to do that no caller asks for
+            most = 1.0 if self._lock.alone else LOOK
+            patience = min(most, max(PAUSE, self.windows.due - self.sequencer.clock))
+        with suppress(queue.Empty):
+            group.append(self._queue.get(timeout=patience))
+            until = time.monotonic() + self._linger
+            while len(group) < GROUP:
+                left = until - time.monotonic() if len(group) < self._expected else 0.0
+                group.append(self._queue.get(left > 0.0, max(left, 0.0)))
+        if None in group:
+            return [pending for pending in group if pending], True
+        return group, False  # type: ignore[return-value]
+
+    def _try(self, group: list[Pending]) -> None:
+        try:
+            self._store(group)
+        except BaseException as error:  # Ctrl-C, too: the windows are ahead of the ledger
+            self.error = error
+            self._refuse(group)
+            if not isinstance(error, Exception):
+                raise
+
+    def _refuse(self, group: list[Pending]) -> None:
+        """Nothing of this group is stored, and nothing will be: the windows are ahead of it."""
+        for pending in group:
+            if pending.stored.locked():
+                told = self.error if isinstance(self.error, Exception) else None
+                pending.error = told or LedgerError("this loop was interrupted: open it again")
+                pending.stored.release()
+
+    def _store(self, group: list[Pending]) -> None:
+        """Do what was asked for, and what is to be done anyway."""
         if self.error is not None:
             raise self.error
-        self._look()
-        own = [ticket for ticket in group if ticket.work is None]
-        if self._auto and self.ledger.lock.trains and self.due and self._rested:
-            own.append(Ticket("advance"))
-        if own:
-            self._write(own)
+        lock, now = self._lock, time.monotonic()
+        if not lock.trains and now - self._looked >= LOOK:
+            lock.take_over()  # if the process that trains has gone away
+            self._looked = now
+        due = self._threaded and lock.trains and now - self._advanced >= PAUSE
+        if due and self.windows.due <= self.sequencer.clock:
+            group = [*group, Pending("advance")]
+        if lock.alone:
+            changes = self._append(group, now)
         else:
-            self._hand(self._follow(self.ledger.after(self.book.seq)))
-        for ticket in own:
-            ticket.done()
-        for ticket in group:
-            if ticket.work is not None:
-                ticket.work()
-                ticket.done()
-        self._tidy(own)
-
-    @property
-    def _rested(self) -> bool:
-        return time.monotonic() - self._advanced >= PAUSE
-
-    def _tidy(self, group: list[Ticket]) -> None:
-        """What nobody waits for."""
-        if any(ticket.state is not None for ticket in group):
-            self._trim()
-        if self._stale and self.ledger.lock.trains:
+            with self.turn():
+                changes = self._append(group, now)
+        if changes:
+            self._train(changes)
+        for pending in group:
+            if pending.work:
+                pending.work()
+            if pending.stored.locked():  # a caller waits
+                pending.stored.release()
+        if self._checkpointed:
+            self._checkpointed = False
+            self._stale |= retention.let_go(self.ledger, self.windows, self.clock)
+        if self._stale and lock.trains:
             self._stale = self.ledger.sweep()
 
-    def _look(self) -> None:
-        """Whether the one who trains has gone."""
-        if not self.ledger.lock.trains and time.monotonic() - self._looked >= LOOK:
-            self.ledger.lock.train()
-            self._looked = time.monotonic()
-
-    def _write(self, group: list[Ticket]) -> None:
-        """All of it in one transaction, after what others have stored."""
-        begun = time.monotonic()
-        changes: list[Change] = []
-        with self.turn():
-            for ticket in group:
-                try:
-                    changes += self._enter(ticket)
-                except ValueError as error:
-                    ticket.error = error
-            events = [ticket.event for ticket in group if ticket.event]
-            states = [(t.event.seq, t.state) for t in group if t.event and t.state is not None]
+    def _append(self, group: list[Pending], begun: float) -> list[Change]:
+        """Give events their places and store them; return what there is to learn."""
+        events, states, changes = list[Event](), list[tuple[int, bytes]](), list[Change]()
+        lasting: list[Event] = []
+        for pending in group:
+            if pending.work:
+                continue
+            if pending.kind == "advance":
+                self._advanced = begun
+            try:
+                pending.word, found = self.sequencer.enter(pending)
+            except ValueError as error:
+                pending.error = error
+                continue
+            if found:
+                changes += found
+                changes += self._marks(len(found))
+            if pending.event is not None:
+                events.append(pending.event)
+                if pending.state is not None:
+                    states.append((pending.event.seq, pending.state))
+                if pending.kind in LASTING:
+                    lasting.append(pending.event)
+        if events:
             self.ledger.append(events, states)
-        self._register.stored()
-        self._served(group, time.monotonic() - begun)
-        self._hand(changes)
+            self.sequencer.decided.clear()
+            # callers tend to come back together: wait for them, at most half the time of a write
+            self._linger = min(MOST_LINGER, 0.5 * (time.monotonic() - begun))
+            self._expected = len(events) + self._queue.qsize()
+        for event in lasting:
+            self._hear(event)
+        self._checkpointed |= bool(states)
+        return changes
 
     @contextmanager
     def turn(self, *, long: bool = False) -> Iterator[None]:
-        """Nobody else writes meanwhile; what others have stored is entered and handed on."""
-        with self.ledger.turn(self.book.seq, long=long) as others:
-            self._hand(self._follow(others))
+        """Keep other processes from writing; what they have stored is entered and trained on."""
+        with self.ledger.turn(self.windows.seq, long=long) as others:
+            self._train(self._follow(others))
             yield
 
     def _follow(self, events: Sequence[Event]) -> list[Change]:
         found: list[Change] = []
         for event in events:
-            changes = self._register.follow(event).changes
-            found += [*changes, *self._marks(len(changes))]
-            if event.kind in FOREVER:
+            if event.kind in LASTING:
                 self._hear(event)
+            changes = self.sequencer.follow(event).changes
+            found += [*changes, *self._marks(len(changes))]
         return found
-
-    def _enter(self, ticket: Ticket) -> list[Change]:
-        if ticket.kind == "advance":
-            self._advanced = time.monotonic()
-        ticket.word, changes = self._register.enter(ticket)
-        return [*changes, *self._marks(len(changes))]
-
-    def _trim(self) -> None:
-        """Let go what is older than `keep`."""
-        if self.book.keep is None:
-            return
-        then = self.clock - self.book.keep
-        begun = [each.seq for each in self.ledger.declared() if each.kind == "shadow"]
-        old = [e for e in self.ledger.checkpoints() if e.at <= then and not _amid(e, begun)]
-        if old and old[-1].seq > self.ledger.base:
-            self.ledger.rest_on(old[-1].seq, start=old[-1].read()["mark"][1])
-            self._stale = True
 
     def _marks(self, examples: int) -> list[Mark]:
         self._examples += examples
         if self._examples < EVERY:
             return []
         self._examples = 0
-        return [self.mark()]
-
-    def mark(self) -> Mark:
-        book = self.book
-        return Mark(book.seq, book.since, book.w, book.latest, dict(book.counts))
-
-
-def _amid(checkpoint: Event, begun: Sequence[int]) -> bool:
-    """Whether a candidate came while a checkpoint was under way: what it began with would go."""
-    mark = checkpoint.read()["mark"][0]
-    return any(mark < seq < checkpoint.seq for seq in begun)
+        return [self.windows.mark()]

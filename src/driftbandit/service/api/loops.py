@@ -1,29 +1,30 @@
-"""What the service does: a function for every route, over loops."""
+"""Loops: declare, decide, reward, and whether the service is up."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, NamedTuple
 
-from driftbandit.loop.deciding.types import Decision, Place, Slate
+from driftbandit.loop.deciding.types import Decision, Slate
 from driftbandit.loop.loop import Loop
-from driftbandit.loop.storage.events import LedgerError
-from driftbandit.service.dashboard.live import Live
-from driftbandit.service.http.errors import RefusedError, problem
-from driftbandit.service.http.limits import Limits
+from driftbandit.service.dashboard.live import LiveViews
+from driftbandit.service.errors import LedgerError, RefusedError, problem
+from driftbandit.service.limits import Limits
 from driftbandit.service.ops.metrics import Metrics
-from driftbandit.service.pool.batcher import Crowd
-from driftbandit.service.pool.loop_pool import Loops
+from driftbandit.service.pool.batcher import Batcher, LoopCalls
+from driftbandit.service.pool.loop_pool import LoopPool
 from driftbandit.service.schema import messages as m
+from driftbandit.service.schema import options as o
 
 
 class Service(NamedTuple):
     """What all endpoints share."""
 
-    loops: Loops
-    crowd: Crowd
+    pool: LoopPool
+    batcher: Batcher
     limits: Limits
     metrics: Metrics
-    live: Live
+    views: LiveViews
 
 
 class Call(NamedTuple):
@@ -33,40 +34,46 @@ class Call(NamedTuple):
     path: dict[str, str]
     query: dict[str, str]
     body: Any
+    loop: Loop  # open; None if the route is about no loop
 
-    @property
-    def loop(self) -> Loop:
-        return self.service.loops.get(self.path["name"])
+    async def submit(self, calls: LoopCalls) -> list[Any]:
+        """Return answers of the loop, or errors in their place; other requests share the write."""
+        return await self.service.batcher.call(self.path["name"], self.loop, calls)
 
-    async def say(self, kind: str, options: dict[str, Any]) -> Any:
-        """One call to the loop, together with those of others."""
-        (answer,) = await self.service.crowd.call(self.path["name"], [(kind, options)])
+    async def submit_one(self, kind: str, options: dict[str, Any]) -> Any:
+        (answer,) = await self.submit([(kind, options)])
         if isinstance(answer, Exception):
             raise answer
         return answer
 
 
 class Reply(NamedTuple):
-    """An answer: a message, or bytes of another media type."""
+    """An answer: a message, bytes, or an asynchronous iterator of bytes."""
 
     status: int
     message: Any
     media: str = "application/json"
 
 
-def declare(call: Call) -> Reply:
-    loops, name = call.service.loops, call.path["name"]
-    if name not in loops.names and len(loops.names) >= call.service.limits.loops:
+async def declare(call: Call) -> Reply:
+    pool, name, most = call.service.pool, call.path["name"], call.service.limits.loops
+    if name not in pool.names and len(pool.names) >= most:
+        raise RefusedError(422, f"a service has at most {most} loops: start another")
+    loop, new = await pool.create(name, await asyncio.to_thread(o.loop_options, call.body))
+    apart = [] if new else await asyncio.to_thread(o.loop_difference, loop, call.body)
+    if apart:
         raise RefusedError(
-            422, f"a service has at most {call.service.limits.loops} loops: start another"
+            409,
+            f"loop {name!r} was declared differently: leave out what differs, PATCH "
+            "exploration, mode or holdout, or use another name for a new loop",
+            apart,
         )
-    new = loops.declare(name, call.body)
-    return Reply(201 if new else 200, _info(name, loops.get(name)))
+    return Reply(201 if new else 200, _info(name, loop))
 
 
 def change(call: Call) -> Reply:
-    name = call.path["name"]
-    return Reply(200, _info(name, call.service.loops.change(name, call.body)))
+    call.loop.configure(**o.given(call.body))
+    return show(call)
 
 
 def show(call: Call) -> Reply:
@@ -79,78 +86,83 @@ def _info(name: str, loop: Loop) -> m.LoopInfo:
 
 
 def names(call: Call) -> Reply:
-    return Reply(200, m.Loops(call.service.loops.names))
+    return Reply(200, m.LoopList(call.service.pool.names))
 
 
 async def decide(call: Call) -> Reply:
-    found = await call.say("decide", asked(call.body, call.service.limits))
-    call.service.live.note(call.path["name"], found)
-    return Reply(200, made(found))
+    found = await call.submit_one("decide", _asked(call.body, call.service.limits))
+    call.service.views.note(call.path["name"], found)
+    return Reply(200, _response(found))
 
 
 async def decide_batch(call: Call) -> Reply:
     """Each decision is made or refused on its own; a ledger that has stopped refuses all."""
     answers = await _each(call, "decide")
     for each in answers:
-        if not isinstance(each, m.Problem):
-            call.service.live.note(call.path["name"], each)
-    return Reply(200, m.MadeBatch([_made_or_not(each) for each in answers]))
-
-
-def _made_or_not(answer: Any) -> m.MadeOrNot:
-    if isinstance(answer, m.Problem):
-        return m.MadeOrNot(problem=answer)
-    return m.MadeOrNot(made=made(answer))
+        if not isinstance(each, Exception):
+            call.service.views.note(call.path["name"], each)
+    entries = [
+        m.BatchEntry(problem=problem(each))
+        if isinstance(each, Exception)
+        else m.BatchEntry(_response(each))
+        for each in answers
+    ]
+    return Reply(200, m.BatchResponse(entries))
 
 
 async def record(call: Call) -> Reply:
-    """Decisions that were made elsewhere, each on its own."""
-    said = [
-        m.RecordedOrNot(problem=each) if isinstance(each, m.Problem) else m.RecordedOrNot(each)
-        for each in await _each(call, "record")
+    """Store decisions that a client made, each on its own."""
+    entries = [
+        m.RecordEntry(problem=problem(each)) if isinstance(each, Exception) else m.RecordEntry(each)
+        for each in await _each(call, "record_fallback")
     ]
-    return Reply(200, m.Recorded(said))
+    return Reply(200, m.RecordsResponse(entries))
 
 
 async def _each(call: Call, kind: str) -> list[Any]:
-    """Many calls of one kind; in place of one that is refused stands the problem."""
+    """Many calls of one kind; in place of one that is refused stands the error."""
     limits = call.service.limits
     limits.check_batch(call.body.decisions)
-    calls = [(kind, asked(ask, limits)) for ask in call.body.decisions]
-    answers = await call.service.crowd.call(call.path["name"], calls)
+    answers = await call.submit([(kind, _asked(each, limits)) for each in call.body.decisions])
     for each in answers:
-        if isinstance(each, (LedgerError, RefusedError)):
+        if isinstance(each, LedgerError):
             raise each
-    return [problem(each) if isinstance(each, Exception) else each for each in answers]
+    return answers
 
 
-def asked(ask: m.Ask | m.Record, limits: Limits) -> dict[str, Any]:
-    """The options of `Loop.decide`, or of `Loop.record`."""
-    limits.check_arms(ask.arms)
-    return {name: getattr(ask, name) for name in ask.__struct_fields__}
+def _asked(body: m.DecisionRequest | m.FallbackRecord, limits: Limits) -> dict[str, Any]:
+    """The options of `Loop.decide`, or of `Loop.record_fallback`."""
+    limits.check_arms(body.arms)
+    return {
+        "context": body.context,
+        "arms": body.arms,
+        "id": body.id,
+        "key": body.key,
+        "default": body.default,
+        "at": body.at,
+        "k": body.k,
+    }
 
 
-def made(found: Decision | Slate) -> m.Made:
+def _response(found: Decision | Slate) -> m.DecisionResponse:
     if isinstance(found, Slate):
-        places = [m.Place(each.arm, each.probability, _named(each)) for each in found.places]
-        return m.Made(found.id, None, found.probability, {}, found.role, places)
-    return m.Made(found.id, found.arm, found.probability, _named(found), found.role)
-
-
-def _named(found: Decision | Place) -> dict[str, float]:
-    return {str(name): p for name, p in found.probabilities.items()}
+        places = [m.filled(m.SlatePosition, each) for each in found.places]
+        return m.DecisionResponse(found.id, None, found.probability, {}, found.role, places)
+    shares: Any = found.probabilities  # numbers of arms become text in JSON
+    return m.DecisionResponse(found.id, found.arm, found.probability, shares, found.role)
 
 
 async def reward(call: Call) -> Reply:
-    said = {name: getattr(call.body, name) for name in call.body.__struct_fields__}
-    return Reply(200, m.Outcome(await call.say("reward", {"id": call.path["id"], **said})))
+    said = {"id": call.path["id"], "value": call.body.value}
+    said |= {"at": call.body.at, "position": call.body.position}
+    return Reply(200, m.OutcomeResponse(await call.submit_one("reward", said)))
 
 
 async def cancel(call: Call) -> Reply:
     said: dict[str, Any] = {"id": call.path["id"]}
     if "position" in call.query:
         said["position"] = _position(call.query["position"])
-    return Reply(200, m.Outcome(await call.say("cancel", said)))
+    return Reply(200, m.OutcomeResponse(await call.submit_one("cancel", said)))
 
 
 def _position(text: str) -> int:
@@ -160,22 +172,22 @@ def _position(text: str) -> int:
 
 
 async def overview(call: Call) -> Reply:
-    return Reply(200, await call.service.live.view(call.path["name"]))
+    return Reply(200, await call.service.views.view(call.path["name"]))
 
 
 async def live(call: Call) -> Reply:
-    events = await call.service.live.stream(call.path["name"])
+    events = await call.service.views.stream(call.path["name"])
     return Reply(200, events, "text/event-stream")
 
 
 def alive(call: Call) -> Reply:
-    return Reply(200, m.Status("alive"))
+    return Reply(200, m.ServiceStatus("alive"))
 
 
 def ready(call: Call) -> Reply:
-    if not call.service.loops.ready:
+    if not call.service.pool.ready:
         raise RefusedError(503, "some loops are not open: the service is starting or has no disk")
-    return Reply(200, m.Status("ready"))
+    return Reply(200, m.ServiceStatus("ready"))
 
 
 def metrics(call: Call) -> Reply:

@@ -1,51 +1,67 @@
-"""What reads much of a log: health, reasons and the log itself."""
+"""Reports, which read much of a log: health, explanations, the log itself, and evaluations."""
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import IO, Any
 
 from driftbandit.durations import moment
-from driftbandit.loop.storage.events import LedgerError
 from driftbandit.service.api.loops import Call, Reply
-from driftbandit.service.dashboard import live
-from driftbandit.service.http.errors import RefusedError
-from driftbandit.service.schema import views as v
+from driftbandit.service.dashboard.live import health_of
+from driftbandit.service.errors import LedgerError, RefusedError
+from driftbandit.service.schema import messages as m
 
 CHUNK = 1 << 16  # bytes of a file at once
 FORMATS = {"jsonl": "application/jsonl", "parquet": "application/vnd.apache.parquet"}
 
 
 def health(call: Call) -> Reply:
-    """Counts of all of its life, and a report of the latest events; `since` asks what changed."""
-    return Reply(200, live.health(call.path["name"], call.loop, _moment(call.query, "since")))
+    """Return counts of all events, and a report of the latest; `since` asks what changed."""
+    return Reply(200, health_of(call.path["name"], call.loop, _moment(call.query, "since")))
 
 
 def why(call: Call) -> Reply:
-    """From the log alone: the learner is trained up to where it was, and decides again."""
+    """Explain from the log alone: the learner is trained up to the decision, and decides again."""
     try:
         found = call.loop.audit(call.path["id"])
-    except (LedgerError, RefusedError):
+    except LedgerError:
         raise
     except ValueError as error:
         raise RefusedError(404, str(error)) from None
-    reasons: tuple[Any, ...] = found.why or (None, None, None, {})
-    return Reply(200, v.Why(found.id, found.logged, found.computed, found.agrees, *reasons))
+    reason: dict[str, Any] = {"arm": None, "runner_up": None, "lead": None, "terms": {}}
+    if found.why is not None:
+        reason = {name: getattr(found.why, name) for name in reason}
+    return Reply(200, m.filled(m.ExplanationResponse, found, **reason))
 
 
 def log(call: Call) -> Reply:
-    """Decisions from `since` to before `until`, in seconds since the epoch."""
+    """Return decisions from `since` to before `until`, in seconds since the epoch, as a file."""
     kind = call.query.get("format", "jsonl")
     if kind not in FORMATS:
         raise RefusedError(422, f"format must be one of {', '.join(FORMATS)}, got {kind!r}")
-    frame = rows(call)
+    frame = _rows(call)
     file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (it is read after this returns)
     frame.write_ndjson(file) if kind == "jsonl" else frame.write_parquet(file)
     return Reply(200, _chunks(file), FORMATS[kind])
 
 
-def rows(call: Call) -> Any:
+def evaluation(call: Call) -> Reply:
+    """Return all numbers, with intervals that hold however often you look."""
+    frame, slates = _rows_of_one_arm(call)
+    found = _evaluated(call, frame)
+    answer = m.EvaluationResponse(call.path["name"], found.rows, slates, found.to_dict())
+    return Reply(200, answer)
+
+
+def evaluation_page(call: Call) -> Reply:
+    """Return one page that opens without a network, to be saved as a file."""
+    frame, _ = _rows_of_one_arm(call)
+    return Reply(200, _evaluated(call, frame).html().encode(), "text/html; charset=utf-8")
+
+
+def _rows(call: Call) -> Any:
     """The log as a frame, from `since` to before `until`."""
     since, until = (_moment(call.query, name) for name in ("since", "until"))
     frame = call.loop.log()
@@ -54,6 +70,41 @@ def rows(call: Call) -> Any:
     if until is not None:
         frame = frame.filter(frame["at"] < until)
     return frame
+
+
+def _rows_of_one_arm(call: Call) -> tuple[Any, int]:
+    """Decisions for one arm that were trained, and how many positions of slates there are."""
+    frame, most = _rows(call), call.service.limits.rows
+    frame = frame.filter((frame["status"] == "trained") & (frame["role"] != "empty"))
+    alone = frame.filter(frame["position"].is_null())
+    if not len(alone):
+        raise RefusedError(
+            422, "no decision for one arm was trained yet: ask again when rewards have come"
+        )
+    if len(alone) > most:
+        raise RefusedError(
+            422,
+            f"{len(alone)} decisions are too many to evaluate here, at most {most}: pass since=, "
+            "or run driftbandit evaluate where the ledger is",
+        )
+    return alone, len(frame) - len(alone)
+
+
+def _evaluated(call: Call, frame: Any) -> Any:
+    try:  # imported lazily: it needs more packages than the rest of the service
+        from driftbandit.evidence.candidates import Default, Logged
+        from driftbandit.evidence.evaluate import evaluate
+        from driftbandit.evidence.log import Log
+        from driftbandit.evidence.report.page import page  # noqa: F401 (what a report needs, too)
+        from driftbandit.policies.baselines import Uniform
+    except ImportError as error:
+        raise ImportError(
+            f"{error.name} is missing: pip install 'driftbandit[service,evidence]'"
+        ) from None
+    log = Log.read(frame, features=call.loop.features, reward=call.loop.declaration.reward)
+    known = {"default": Default()} if frame["default"].is_not_null().any() else {}
+    candidates = {"live": Logged(), **known, "uniform": Uniform()}
+    return evaluate(log, candidates, over="default" if known else "uniform")
 
 
 def _moment(query: dict[str, str], name: str) -> float | None:
@@ -65,8 +116,8 @@ def _moment(query: dict[str, str], name: str) -> float | None:
         raise RefusedError(422, f"{name} must be seconds since the epoch") from None
 
 
-def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
     with file:
         file.seek(0)
-        while chunk := file.read(CHUNK):
+        while chunk := await asyncio.to_thread(file.read, CHUNK):
             yield chunk

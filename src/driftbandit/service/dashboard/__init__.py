@@ -1,1 +1,4 @@
-"""The dashboard: one page without data, and the stream of events that fills it."""
+"""The dashboard: one page without data (`page`), and the stream of views that fills it (`live`).
+
+May import the pool and below, and driftbandit.pages for colours and charts.
+"""

@@ -1,7 +1,7 @@
-// ---- the service: every request carries the key, if there is one
+// ---- the service: every request carries the API key, if there is one
 
 const at = id => document.getElementById(id);
-const KEY = "driftbandit key", AGAIN = 2000; // milliseconds until a service that is away is asked again
+const KEY = "driftbandit key", AGAIN = 2000; // milliseconds until an unreachable service is asked again
 const BREAK = 300; // milliseconds from one stream to the next
 let key = sessionStorage.getItem(KEY), watching = null, latest = null;
 
@@ -37,7 +37,7 @@ async function watch() {
       await pause(BREAK);
     } catch (error) {
       if (own.signal.aborted) return;
-      say("The service does not answer. It is asked again.");
+      say("The service does not answer. Trying again.");
       await pause(AGAIN);
     }
   }
@@ -68,17 +68,17 @@ function forget() {
   sessionStorage.removeItem(KEY);
   key = null;
   for (const id of ["view", "choice", "report", "forget"]) at(id).hidden = true;
-  at("door").hidden = root.dataset.door === "open";
+  at("login").hidden = root.dataset.access === "open";
   say("");
 }
 
 function enter() {
-  at("door").hidden = true;
+  at("login").hidden = true;
   at("forget").hidden = !key;
   watch();
 }
 
-at("door").addEventListener("submit", event => {
+at("login").addEventListener("submit", event => {
   event.preventDefault();
   key = at("key").value.trim();
   at("key").value = "";
@@ -90,7 +90,7 @@ at("forget").addEventListener("click", () => { complain(""); forget(); });
 at("loops").addEventListener("change", () => { location.hash = encodeURIComponent(at("loops").value); });
 window.addEventListener("hashchange", watch);
 at("report").addEventListener("click", async () => {
-  say("The log is evaluated.");
+  say("Evaluating the log.");
   const answer = await ask(`${loopAt(at("loops").value)}/evaluation.html`);
   if (!answer.ok) return refused(answer);
   const link = document.createElement("a");
@@ -141,16 +141,16 @@ function tiles({ report, behind, waiting, mode, policy }) {
   const { memory } = report;
   return [...values,
     tile("decisions", "decisions", report.decisions.toLocaleString("en"), `${policy}, ${mode}`, report.decisions),
-    tile("rewards", "rewards", report.rewards.toLocaleString("en"), `latest ${report.recent.toLocaleString("en")} are judged`, report.rewards),
+    tile("rewards", "rewards", report.rewards.toLocaleString("en"), `of the latest ${report.recent.toLocaleString("en")} decisions`, report.rewards),
     tile("memory", "memory", memory === null ? "unknown" : number(Math.round(memory)), report.state ?? "rewards", memory),
-    tile("exploration", "exploration", percent(report.exploration), "chance of another arm", report.exploration),
+    tile("exploration", "exploration", percent(report.exploration_share), "chance of another arm", report.exploration_share),
     tile("missing", "missing", percent(report.missing), `late ${percent(report.late)}`, report.missing),
-    tile("behind", "learner behind", `${behind.toFixed(1)} s`, `${waiting} examples wait`, behind)];
+    tile("behind", "learner behind", `${behind.toFixed(1)} s`, `${waiting} examples not trained yet`, behind)];
 }
 
 function who({ acts, candidates }) {
-  const shares = Object.entries(candidates).map(([name, share]) => `${name} ${share ? percent(share) : "in the shadow"}`);
-  return `Decides now: ${acts}.${shares.length ? ` Candidates: ${shares.join(", ")}.` : ""}`;
+  const shares = Object.entries(candidates).map(([name, share]) => `${name} (${share ? percent(share) : "shadow"})`);
+  return `Acting policy: ${acts}.${shares.length ? ` Candidates: ${shares.join(", ")}.` : ""}`;
 }
 
 // ---- charts over time
@@ -170,7 +170,7 @@ function timeTicks([from, to], most) {
   return found;
 }
 
-// All middles, and intervals as far as they are not out of all proportion.
+// The range of all means, and of intervals that are not much wider than that.
 function heights(series) {
   const points = series.flatMap(each => each.points).filter(Boolean);
   const middles = points.map(point => point.y), ends = points.flatMap(point => [point.low, point.high]);
@@ -185,7 +185,7 @@ function plot(box, series, label = number) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   for (const [name, value] of Object.entries({ width, height })) svg.setAttribute(name, value);
   box.replaceChildren(svg);
-  if (!points.length) return add(svg, "text", { x: width / 2, y: height / 2, "text-anchor": "middle" }, "No reward is known yet.");
+  if (!points.length) return add(svg, "text", { x: width / 2, y: height / 2, "text-anchor": "middle" }, "No rewards yet.");
   const times = points.map(point => point.x), ends = [Math.min(...times), Math.max(...times)];
   const x = scale(false, ends[0] < ends[1] ? ends : [ends[0] - 1, ends[1] + 1], [EDGE.left, width - EDGE.right]);
   const y = scale(false, heights(series), [height - EDGE.bottom, EDGE.top]);
@@ -239,7 +239,7 @@ function legend(box, series) {
 
 const PLACES = { loop: 0, default: 1 };
 function rewards(curve) {
-  const known = name => name !== "uniform" && curve.some(each => each.values[name]); // chance has a number, no line
+  const known = name => name !== "uniform" && curve.some(each => each.values[name]); // uniform choices have a number, no line
   const names = Object.keys(curve[0]?.values ?? {}).filter(known);
   return names.map((name, k) => ({ name: nameOf(name), place: Object.hasOwn(PLACES, name) ? PLACES[name] : k + 1,
     points: curve.map(({ start, end, rows, values: { [name]: found } }) => found && {
@@ -254,9 +254,9 @@ const level = (history, field, name, place) => ({ name, place,
 // ---- the view
 
 function changes({ health: { report: { changed } }, since }) {
-  at("since").textContent = since === null ? "Known once there is a while to compare." :
-    `Terms that have moved since ${time(since)} by more than they are uncertain` +
-    (changed.length ? ", the clearest first." : ": none.");
+  at("since").textContent = since === null ? "Not enough history yet." :
+    changed.length ? `Significant changes since ${time(since)}, the clearest first.` :
+      `No significant changes since ${time(since)}.`;
   at("changed").hidden = !changed.length;
   at("changed").tBodies[0].replaceChildren(...changed.map(({ term, before, after, deviation }) => {
     const name = element("th", term);
@@ -275,7 +275,7 @@ function why({ runner_up: runner, lead, terms = {} }) {
 
 function decisions(made) {
   at("latest").tBodies[0].replaceChildren(...made.map(each => {
-    const place = each.position === null ? "" : ` (place ${each.position + 1})`;
+    const place = each.position === null ? "" : ` (position ${each.position + 1})`;
     const name = element("th", `${each.arm}${place}`), row = element("tr", undefined, name);
     name.scope = "row";
     row.dataset.id = each.id;
@@ -287,7 +287,7 @@ function decisions(made) {
 function show(view) {
   latest = view;
   const { health, history } = view, series = rewards(health.report.curve);
-  const shares = [level(history, "exploration", "exploration", 0), level(history, "missing", "missing", 1)];
+  const shares = [level(history, "exploration_share", "exploration", 0), level(history, "missing", "missing", 1)];
   for (const id of ["view", "report"]) at(id).hidden = false;
   complain("");
   at("concerns").replaceChildren(...health.report.concerns.map(text => element("li", text)));
@@ -301,9 +301,9 @@ function show(view) {
   changes(view);
   decisions(view.latest);
   document.title = `${health.name} · driftbandit`;
-  say(`live, ${time(history[history.length - 1].at)}`);
+  say(`connected, ${time(history[history.length - 1].at)}`);
 }
 
 window.addEventListener("resize", () => latest && show(latest));
-if (root.dataset.door === "open" || key) enter();
+if (root.dataset.access === "open" || key) enter();
 else forget();

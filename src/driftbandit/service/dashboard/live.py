@@ -1,4 +1,4 @@
-"""The live view of a loop: its health and latest decisions, made once for all who watch."""
+"""Live views of loops: health and latest decisions, made once for all dashboards."""
 
 from __future__ import annotations
 
@@ -13,60 +13,55 @@ from typing import Any
 
 import msgspec
 
-from driftbandit.loop.deciding.types import Decision, Place, Slate
+from driftbandit.loop.deciding.types import Decision, Slate, SlatePosition
 from driftbandit.loop.loop import Loop
-from driftbandit.loop.storage.events import LedgerError
-from driftbandit.service.http.errors import RefusedError
-from driftbandit.service.http.limits import Limits
-from driftbandit.service.pool.loop_pool import Loops
-from driftbandit.service.schema import views as v
+from driftbandit.service.errors import LedgerError, RefusedError
+from driftbandit.service.limits import Limits
+from driftbandit.service.pool.loop_pool import LoopPool
+from driftbandit.service.schema import messages as m
 
 PAUSE = 1.0  # seconds from one view to the next, at least
-REST = 4.0  # times as long as the latest view took: watching takes at most a fifth of a core
+REST = 4.0  # times as long as the latest view took: views take at most a fifth of a core
 TICK = 0.25  # seconds after which a stream looks for a new view, or for the end
-LIFE = 30.0  # seconds of a stream; whoever asks again shows the key again
-GONE = 10.0  # seconds after which nobody watches
+LIFE = 30.0  # seconds of a stream; the next request for one shows the key again
+GONE = 10.0  # seconds after the last request for a view in which decisions are still noted
 POINTS, LATEST, NOTED, TERMS = 300, 12, 4, 4  # of a history; decisions; of one view; reasons
 
 
-class Live:
+class LiveViews:
     """Views of all loops. A thread of its own makes them, one after the other."""
 
-    def __init__(self, loops: Loops, limits: Limits) -> None:
-        self._loops, self._limits, self._streams = loops, limits, 0
-        self._watched: dict[str, Watched] = {}
-        self._thread = ThreadPoolExecutor(1, "driftbandit live")
-        self.over: Callable[[], bool] = lambda: False  # whether the server stops
+    def __init__(self, pool: LoopPool, limits: Limits) -> None:
+        self._pool, self._limits, self._streams = pool, limits, 0
+        self._views: dict[str, LoopView] = {}
+        self._thread = ThreadPoolExecutor(1, "driftbandit views")
+        self.stopping: Callable[[], bool] = lambda: False  # set by the server
 
-    async def view(self, name: str) -> v.Overview:
-        """The latest view, or a new one if it is time."""
-        if name not in self._watched:
-            await self._run(self._loops.get, name)  # refuses a name that there is not
-            self._watched.setdefault(name, Watched(name))
-        watched = self._watched[name]
-        watched.asked = time.monotonic()
-        async with watched.turn:
-            if time.monotonic() >= watched.due:
-                await self._run(lambda: watched.look(self._loops.get(name)))
-        return watched.view
-
-    async def _run(self, act: Callable[..., Any], *args: Any) -> None:
-        running = asyncio.get_running_loop().run_in_executor(self._thread, act, *args)
-        await asyncio.wait_for(running, self._limits.seconds)
+    async def view(self, name: str) -> m.Overview:
+        """Return the latest view, or a new one if it is time."""
+        loop = await self._pool.wait_for(name)
+        found = self._views.setdefault(name, LoopView(name))
+        found.asked = time.monotonic()
+        async with found.turn:
+            if time.monotonic() >= found.due:
+                running = asyncio.get_running_loop()
+                async with asyncio.timeout(self._limits.seconds):
+                    await running.run_in_executor(self._thread, found.refresh, loop)
+        return found.view
 
     async def stream(self, name: str) -> AsyncIterator[bytes]:
-        """New views as server-sent events, after a first one that says what is wrong, if anything
-        is."""
+        """Return new views as server-sent events, after a first one that raises if it cannot be
+        made."""
         if self._streams >= self._limits.streams:
-            raise RefusedError(503, f"{self._streams} pages watch already: close some, ask again")
+            raise RefusedError(503, f"{self._streams} dashboards are open: close some, ask again")
         return self._events(name, await self.view(name))
 
-    async def _events(self, name: str, found: v.Overview) -> AsyncIterator[bytes]:
+    async def _events(self, name: str, found: m.Overview) -> AsyncIterator[bytes]:
         sent, end = None, time.monotonic() + LIFE
         self._streams += 1
         try:
-            with suppress(LedgerError, RefusedError, asyncio.TimeoutError):  # it is told when asked
-                while not self.over() and time.monotonic() < end:
+            with suppress(LedgerError, RefusedError, TimeoutError):  # the next request is told
+                while not self.stopping() and time.monotonic() < end:
                     if found is not sent:
                         yield b"data: " + msgspec.json.encode(found) + b"\n\n"
                         sent = found
@@ -76,52 +71,52 @@ class Live:
             self._streams -= 1
 
     def note(self, name: str, found: Decision | Slate) -> None:
-        """A decision that was just made, for who watches."""
-        watched = self._watched.get(name)
-        if watched and time.monotonic() - watched.asked < GONE:
-            watched.noted.append((time.time(), found))
+        """Show a decision that was just made, if a dashboard is open."""
+        view = self._views.get(name)
+        if view is not None and time.monotonic() - view.asked < GONE:
+            view.noted.append((time.time(), found))
 
     def close(self) -> None:
         self._thread.shutdown()
 
 
-class Watched:
-    """What is shown of one loop. The history is as old as the first look."""
+class LoopView:
+    """The view of one loop. Its history begins with the first request for it."""
 
-    view: v.Overview
+    view: m.Overview
 
     def __init__(self, name: str) -> None:
         self._name, self._seen, self._again = name, ({"": 0}, 0), True  # unlike any loop
         self.asked, self.due, self.turn = -math.inf, -math.inf, asyncio.Lock()
         self.noted: deque[tuple[float, Decision | Slate]] = deque(maxlen=NOTED)
-        self._latest: deque[v.Shown] = deque(maxlen=LATEST)
-        self._history: deque[v.Point] = deque(maxlen=POINTS)
+        self._latest: deque[m.RecentDecision] = deque(maxlen=LATEST)
+        self._history: deque[m.HistoryPoint] = deque(maxlen=POINTS)
         self._since: float | None = None
 
-    def look(self, loop: Loop) -> None:
+    def refresh(self, loop: Loop) -> None:
         """Make a new view if anything has happened, and once more when that is trained, too."""
         begun, seen = time.monotonic(), (loop.counts, loop.lag.examples)
         if self._again or seen != self._seen:
             self._again, self._seen = seen != self._seen, seen
-            self.view = self._look(loop)
+            self.view = self._made(loop)
         self.due = time.monotonic() + max(PAUSE, REST * (time.monotonic() - begun))
 
-    def _look(self, loop: Loop) -> v.Overview:
-        since, found = self._since, health(self._name, loop, self._since)
+    def _made(self, loop: Loop) -> m.Overview:
+        since, found = self._since, health_of(self._name, loop, self._since)
         report = found.report
         self._since = _middle(report["curve"])
-        shares = report["exploration"], report["missing"]
-        self._history.append(v.Point(time.time(), report["memory"], *shares, found.behind))
+        shares = report["exploration_share"], report["missing"]
+        self._history.append(m.HistoryPoint(time.time(), report["memory"], *shares, found.behind))
         while self.noted:
             self._latest.extendleft(_shown(*self.noted.popleft()))
-        return v.Overview(found, since, list(self._history), list(self._latest))
+        return m.Overview(found, since, list(self._history), list(self._latest))
 
 
-def health(name: str, loop: Loop, since: float | None) -> v.Health:
-    """How a loop is doing, and with `since` what has changed."""
+def health_of(name: str, loop: Loop, since: float | None) -> m.HealthResponse:
+    """Return how a loop is doing, and with `since` what has changed."""
     report = loop.health(since=since).to_dict()
     mode, policy = loop.settings.mode, type(loop.policy).__name__
-    return v.Health(name, mode, policy, loop.counts, *loop.lag, report)
+    return m.HealthResponse(name, mode, policy, loop.counts, *loop.lag, report)
 
 
 def _middle(curve: list[dict[str, Any]]) -> float | None:
@@ -129,7 +124,7 @@ def _middle(curve: list[dict[str, Any]]) -> float | None:
     return curve[len(curve) // 2]["start"] if len(curve) > 1 else None
 
 
-def _shown(at: float, found: Decision | Slate) -> list[v.Shown]:
+def _shown(at: float, found: Decision | Slate) -> list[m.RecentDecision]:
     """A decision, or all positions of a slate, the last one first."""
     if isinstance(found, Decision):
         return [_line(at, found, None, found, found.why)]
@@ -138,9 +133,13 @@ def _shown(at: float, found: Decision | Slate) -> list[v.Shown]:
 
 
 def _line(
-    at: float, found: Decision | Slate, position: int | None, place: Decision | Place, why: Any
-) -> v.Shown:
-    line = v.Shown(found.id, at, found.role, position, place.arm, place.probability)
+    at: float,
+    found: Decision | Slate,
+    position: int | None,
+    place: Decision | SlatePosition,
+    why: Any,
+) -> m.RecentDecision:
+    line = m.RecentDecision(found.id, at, found.role, position, place.arm, place.probability)
     if why is not None:
         line.runner_up, line.lead = why.runner_up, why.lead
         line.terms = dict([term for term in why.terms.items() if term[1]][:TERMS])

@@ -1,5 +1,5 @@
-"""The dashboard: one page that needs nothing but this service. It holds no data: its script asks
-for them, with a key that the person who looks has typed in."""
+"""The dashboard's page, which needs nothing but this service. It holds no data: its script asks for
+them with the API key that the user has typed in."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ POLICY = (
 )
 
 
-def page(open_door: bool) -> tuple[str, str]:
-    """The page, and its content security policy, which names script and style by their hashes."""
+def dashboard(open_access: bool) -> tuple[str, str]:
+    """Return the page, and its content security policy, which has hashes of script and style."""
     script = asset("draw.js") + _beside("dashboard.js")
     style = asset("page.css") + _beside("dashboard.css")
     html = _beside("dashboard.html")
-    for mark, text in (("door", "open" if open_door else "keys"), ("style", style)):
+    for mark, text in (("access", "open" if open_access else "keys"), ("style", style)):
         html = html.replace(f"{{{{{mark}}}}}", text)
     html = html.replace("{{script}}", script)  # last: what it says is not filled in
     return html, POLICY.format(script=_hash(script), style=_hash(style))

@@ -1,116 +1,266 @@
-"""The door: what every request passes on its way in and out."""
+"""The gateway: an ASGI application that every request passes on its way in and out.
+
+It finds the route, checks key, rate and size before it reads a body, waits until the loop is open,
+calls the endpoint, and turns every error into problem+json.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import time
+import tomllib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import Executor
-from typing import Any, Protocol
-from urllib.parse import unquote
+from types import MappingProxyType
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
 
 from driftbandit.service.api.loops import Call, Reply, Service
-from driftbandit.service.http.auth import Key
-from driftbandit.service.http.errors import MEDIA, RefusedError, headers, problem
-from driftbandit.service.http.limits import Buckets
-from driftbandit.service.routes import Route
+from driftbandit.service.errors import MEDIA, RefusedError, headers, problem
+from driftbandit.service.http.auth import Authenticator
+from driftbandit.service.limits import RateLimiter
+from driftbandit.service.routes import AS_TOML, Route
 
+Decoders = dict[str, Callable[[bytes], Any]]  # by media type
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 STRICT = {
     "x-content-type-options": "nosniff",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
-write = msgspec.json.Encoder().encode
+JSON, TOML = "application/json", "application/toml"
+PARAMETER = 0  # stands for a name in a path; parts of paths are text, so none is equal to it
+encode = msgspec.json.Encoder().encode
 
 
-class Guard(Protocol):
-    """Who may come in."""
+class Endpoint(NamedTuple):
+    """A route, and what can be known before the first request."""
 
-    def check(self, header: str | None, role: str) -> Key: ...
+    route: Route
+    decoders: Decoders
+    parameters: list[str]
+    is_async: bool
+    has_loop: bool
 
 
-class Door:
-    """Key, rate and size are checked before a body is read; errors become problem+json."""
+class Page(NamedTuple):
+    """What is always the same: the dashboard's page and the OpenAPI document."""
 
-    def __init__(self, service: Service, guard: Guard, light: Executor, heavy: Executor) -> None:
-        self._service, self._guard, self._light, self._heavy = service, guard, light, heavy
-        self._buckets = Buckets(service.limits.rate)
+    text: bytes
+    media: str
+    headers: Mapping[str, str] = MappingProxyType({})
 
-    async def pass_through(self, route: Route, decoder: Any, request: Request) -> Response:
+
+class Gateway:
+    """Answers requests for routes and pages. `light` and `heavy` run endpoints that are not
+    asynchronous; `heavy` those that read much of a log, one after the other."""
+
+    def __init__(
+        self,
+        service: Service,
+        routes: tuple[Route, ...],
+        pages: dict[str, Page],
+        authenticator: Authenticator,
+        light: Executor,
+        heavy: Executor,
+    ) -> None:
+        self._service, self._authenticator = service, authenticator
+        self._light, self._heavy = light, heavy
+        self._seconds = service.limits.seconds
+        self._rates = RateLimiter(service.limits.rate)
+        self._pages = pages
+        self._tree: dict[Any, Any] = {}
+        for route in routes:
+            self._add(route)
+
+    def _add(self, route: Route) -> None:
+        node, parts = self._tree, route.path.split("/")[1:]
+        for part in parts:
+            node = node.setdefault(PARAMETER if part[0] == "{" else part, {})
+        names = [part[1:-1] for part in parts if part[0] == "{"]
+        is_async = inspect.iscoroutinefunction(route.act)
+        endpoint = Endpoint(route, _decoders(route), names, is_async, route.needs_loop)
+        node.setdefault(None, {})[route.method] = endpoint
+
+    def find(self, method: str, path: str) -> tuple[Endpoint, dict[str, str]]:
+        """Return the endpoint of a path as it was sent, and the names in it. A / that is
+        percent-encoded separates nothing."""
+        node, values = self._tree, []
+        for part in path.split("/")[1:]:
+            if part in node:
+                node = node[part]
+            elif part and PARAMETER in node:
+                node = node[PARAMETER]
+                values.append(_decoded(part))
+            else:
+                raise _nothing()
+        endpoints = node.get(None)
+        if endpoints is None:
+            raise _nothing()
+        found = endpoints.get("GET" if method == "HEAD" else method)
+        if found is None:
+            raise NotAllowedError(sorted(endpoints))
+        return found, dict(zip(found.parameters, values))
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, whatever happens."""
-        begun = time.perf_counter()
+        begun, route = time.perf_counter(), None
+        method, path = scope["method"], scope["raw_path"].decode("latin-1")
         try:
-            reply = await self._answer(route, decoder, request)
-            response = _response(reply)
-        except ClientDisconnect:
-            response = refused(RefusedError(400, "the connection was closed"))
+            if path in self._pages and method in ("GET", "HEAD"):
+                page = self._pages[path]
+                return await _send(send, 200, page.text, page.media, page.headers)
+            endpoint, names = self.find(method, path)
+            route = endpoint.route
+            reply = await self._reply(endpoint, names, scope, receive)
+            status, text, media, more = reply.status, reply.message, reply.media, None
+            if media == JSON:
+                text = encode(text)
         except Exception as error:
-            response = refused(error)
-        seconds = time.perf_counter() - begun
-        self._service.metrics.count(route.method, route.path, response.status_code, seconds)
-        return response
+            told = problem(error)
+            status, text, media = told.status, encode(told), MEDIA
+            more = headers(status) | getattr(error, "headers", {})
+        if route is not None:
+            seconds = time.perf_counter() - begun
+            self._service.metrics.count(route.method, route.path, status, seconds)
+        if isinstance(text, bytes):
+            return await _send(send, status, text, media, more)
+        return await _stream(receive, send, status, text, media)
 
-    async def _answer(self, route: Route, decoder: Any, request: Request) -> Reply:
-        if route.role is not None:
-            who = self._guard.check(request.headers.get("authorization"), route.role)
-            self._buckets.take(who.name)
-        body = await self._body(decoder, request) if decoder else None
-        query = dict(request.query_params) if route.query else {}
-        path = {name: _decoded(part) for name, part in request.path_params.items()}
-        call = Call(self._service, path, query, body)
+    async def _reply(
+        self, endpoint: Endpoint, names: dict[str, str], scope: Scope, receive: Receive
+    ) -> Reply:
+        route, head = endpoint.route, dict(scope["headers"])
+        loop: Any = None
         if route.role is None:
-            return route.act(call)
-        if inspect.iscoroutinefunction(route.act):
+            return route.act(Call(self._service, names, {}, None, loop))
+        header = head.get(b"authorization")
+        who = self._authenticator.check(header and header.decode("latin-1"), route.role)
+        self._rates.take(who.name)
+        query, read = _query(scope) if route.query else {}, False
+        try:
+            async with asyncio.timeout(self._seconds):
+                body = await self._body(endpoint.decoders, head, receive)
+                read = True
+                if endpoint.has_loop:
+                    loop = await self._service.pool.wait_for(names["name"])
+                call = Call(self._service, names, query, body, loop)
+                return await self._act(endpoint, call)
+        except TimeoutError:
+            if not read:
+                raise RefusedError(408, "the body took too long: send it at once") from None
+            raise
+
+    async def _act(self, endpoint: Endpoint, call: Call) -> Reply:
+        route = endpoint.route
+        if endpoint.is_async:
             return await route.act(call)
         threads = self._heavy if route.heavy else self._light
-        running = asyncio.get_running_loop().run_in_executor(threads, route.act, call)
-        return await asyncio.wait_for(running, self._service.limits.seconds)
+        return await asyncio.get_running_loop().run_in_executor(threads, route.act, call)
 
-    async def _body(self, decoder: Any, request: Request) -> Any:
-        kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
-        if kind not in decoder:
-            raise RefusedError(415, f"send {' or '.join(decoder)}, got {kind!r}")
-        try:
-            raw = await asyncio.wait_for(self._read(request), self._service.limits.seconds)
-        except asyncio.TimeoutError:
-            raise RefusedError(408, "the body took too long: send it at once") from None
-        return decoder[kind](raw)
+    async def _body(self, decoders: Decoders, head: dict[bytes, bytes], receive: Receive) -> Any:
+        if not decoders:
+            return None
+        sent = head.get(b"content-type", b"application/json").decode("latin-1")
+        kind = sent if sent in decoders else sent.partition(";")[0].strip()
+        if kind not in decoders:
+            raise RefusedError(415, f"send {' or '.join(decoders)}, got {kind!r}")
+        self._service.limits.check_body(int(head.get(b"content-length", 0)))
+        return decoders[kind](await self._read(receive))
 
-    async def _read(self, request: Request) -> bytes:
-        most, parts, size = self._service.limits.body, [], 0
-        if int(request.headers.get("content-length", "0")) > most:
-            raise RefusedError(413, f"a body has at most {most} bytes: send less")
-        async for part in request.stream():
-            size += len(part)
-            if size > most:
-                raise RefusedError(413, f"a body has at most {most} bytes: send less")
-            parts.append(part)
-        return b"".join(parts)
+    async def _read(self, receive: Receive) -> bytes:
+        parts, size, more = [], 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise RefusedError(400, "the connection was closed")
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            self._service.limits.check_body(size)
+            more = message.get("more_body", False)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class NotAllowedError(RefusedError):
+    """A path that has other methods."""
+
+    def __init__(self, methods: list[str]) -> None:
+        super().__init__(405, f"this path takes {', '.join(methods)}: /openapi.json lists all")
+        self.headers = {"allow": ", ".join(methods)}
+
+
+def _nothing() -> RefusedError:
+    return RefusedError(404, "there is nothing here: /openapi.json lists what there is")
+
+
+def _decoders(route: Route) -> Decoders:
+    if route.body is None:
+        return {}
+    found: Decoders = {JSON: msgspec.json.Decoder(route.body).decode}
+    if route.body in AS_TOML:
+        found[TOML] = lambda raw: msgspec.convert(tomllib.loads(raw.decode()), route.body)
+    return found
 
 
 def _decoded(part: str) -> str:
-    """A part of a path, such as an id: routes are found before it is decoded, so a / that is
-    percent-encoded belongs to it."""
+    if "%" not in part and part.isascii():
+        return part
     try:
         return unquote(part, errors="strict")
     except UnicodeDecodeError:
         raise RefusedError(400, "names in a path must be UTF-8, percent-encoded") from None
 
 
-def _response(reply: Reply) -> Response:
-    if reply.media == "application/json":
-        return Response(write(reply.message), reply.status, STRICT, reply.media)
-    if isinstance(reply.message, bytes):
-        return Response(reply.message, reply.status, STRICT, reply.media)
-    return StreamingResponse(reply.message, reply.status, STRICT, reply.media)
+def _query(scope: Scope) -> dict[str, str]:
+    return dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
 
 
-def refused(error: Exception) -> Response:
-    """A problem as an answer."""
-    told = problem(error)
-    return Response(write(told), told.status, STRICT | headers(told.status), MEDIA)
+def _encoded(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+
+
+FIXED = _encoded(STRICT)
+
+
+async def _send(
+    send: Send, status: int, text: bytes, media: str, more: Mapping[str, str] | None = None
+) -> None:
+    head = [(b"content-type", media.encode()), (b"content-length", b"%d" % len(text))]
+    head += _encoded({**STRICT, **more}) if more else FIXED
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": text})
+
+
+async def _stream(
+    receive: Receive, send: Send, status: int, parts: AsyncIterator[bytes], media: str
+) -> None:
+    """Send parts until they end or the client has gone."""
+    head = [(b"content-type", media.encode()), *FIXED]
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    tasks = [asyncio.ensure_future(each) for each in (_parts(send, parts), _gone(receive))]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _parts(send: Send, parts: Any) -> None:
+    try:
+        async for part in parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        await parts.aclose()
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

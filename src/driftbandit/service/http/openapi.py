@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from driftbandit.service.routes import AS_TOML, ROUTES, Route
-from driftbandit.service.schema.messages import Problem
+from driftbandit.service.routes import AS_TOML, Route
+from driftbandit.service.schema.messages import ProblemDetails
 
 EVERYWHERE = (400, 401, 403, 408, 413, 429, 503)  # whatever is asked, with a key
 REF = "#/components/schemas/{name}"
@@ -26,17 +27,17 @@ QUERY: dict[str, Any] = {
 }
 
 
-def document(version: str) -> dict[str, Any]:
-    """The whole document."""
-    messages = {Problem}
-    for route in ROUTES:
+def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
+    """Return the whole document."""
+    messages: set[Any] = {ProblemDetails}
+    for route in routes:
         messages |= {kind for _, kind in route.answers if not isinstance(kind, str)}
         messages |= {route.body} if route.body else set()
     _, schemas = msgspec.json.schema_components(
         sorted(messages, key=lambda kind: kind.__name__), ref_template=REF
     )
     paths: dict[str, Any] = {}
-    for route in ROUTES:
+    for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
@@ -79,5 +80,5 @@ def _content(kind: Any, medias: list[str]) -> dict[str, Any]:
 
 PROBLEM = {
     "description": "What is wrong, and the remedy",
-    "content": _content(Problem, ["application/problem+json"]),
+    "content": _content(ProblemDetails, ["application/problem+json"]),
 }

@@ -1,4 +1,4 @@
-"""Copies of a ledger: a file, consistent at one moment, while services and loops go on."""
+"""Copies of a ledger: a file, consistent at one moment, while services and loops run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from driftbandit.loop.storage.store import connect, is_url
 
 
 def backup(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
-    """Copy a ledger to a new file, whole or not at all; says how many bytes it has."""
+    """Copy a ledger to a new file, whole or not at all; return its size in bytes."""
     if is_url(source):
         raise ValueError(
             "PostgreSQL copies its databases itself: pg_dump --format=custom --file=copy.dump URL, "

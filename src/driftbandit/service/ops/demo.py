@@ -1,4 +1,4 @@
-"""`driftbandit serve --demo`: a simulated shop whose world turns over while one watches."""
+"""`driftbandit serve --demo`: a simulated shop whose visitors change their tastes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from driftbandit.client.client import AwayError, Client
+from driftbandit.client.client import Client, UnreachableError
 
 LOOP = "shop"
-RATE = 25.0  # visitors a second
-TURN = 75.0  # seconds after which tastes turn over
+RATE = 25.0  # visitors per second
+TURN = 75.0  # seconds after which tastes change
 SLOWEST = 2.5  # seconds until a click comes
-PATIENCE, HURRY = 120.0, 2.0  # seconds to wait for an answer, at first and later on
+FIRST_TIMEOUT, TIMEOUT = 120.0, 2.0  # seconds to wait for an answer, at first and later on
 OFFERS = {
     "tent": {"kind": "outdoor"},
     "novel": {"kind": "books"},
@@ -31,12 +31,12 @@ DECLARED: dict[str, Any] = {
     },
     "reward": {"low": 0, "high": 1, "wait": "3s", "missing": 0},
     "policy": "AutoDOMD",
-    "floor": 0.25,  # much exploration: what else is worth can be seen within minutes
+    "exploration": 0.25,  # much: the value of other offers shows within minutes
     "holdout": 0.2,
 }
-# What visitors on a phone and others like best; the world goes round.
+# What visitors on a phone and others like best, one pair after the other.
 TASTES = (("music", "books"), ("books", "outdoor"), ("outdoor", "music"))
-LIKED, HOME, OTHERS = 0.6, 0.25, 0.08  # chances of a click; a lamp is liked a little by everybody
+LIKED, HOME, OTHERS = 0.6, 0.25, 0.08  # chances of a click; every visitor likes a lamp a little
 
 
 class Shop:
@@ -58,7 +58,7 @@ class Shop:
 
 
 def chance(phone: bool, kind: str, now: float) -> float:
-    """How likely a visitor clicks."""
+    """Return how likely a visitor clicks."""
     on_phone, elsewhere = TASTES[int(now // TURN) % len(TASTES)]
     if kind == (on_phone if phone else elsewhere):
         return LIKED
@@ -72,15 +72,15 @@ def run(address: Callable[[], str | None], over: Callable[[], bool]) -> None:
             return
         time.sleep(0.02)
     print(f"the demo runs: open {url} in a browser; Ctrl-C ends it", flush=True)
-    with suppress(AwayError):  # the service was stopped first
+    with suppress(UnreachableError):  # the service was stopped first
         _declare(url)
-        with Client(url, LOOP, timeout=HURRY) as client:
+        with Client(url, LOOP, timeout=TIMEOUT) as client:
             _visits(Shop(client), over)
 
 
 def _declare(url: str) -> None:
-    """With a first visitor, who may have to wait for a compiler, and sees nothing."""
-    with Client(url, LOOP, timeout=PATIENCE) as client:
+    """Declare the loop, and ask for a first decision, which may have to wait for a compiler."""
+    with Client(url, LOOP, timeout=FIRST_TIMEOUT) as client:
         client.declare(**DECLARED)
         client.cancel(client.decide({"phone": False}, OFFERS, default=DEFAULT).id)
 

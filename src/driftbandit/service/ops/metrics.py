@@ -1,61 +1,68 @@
-"""What Prometheus reads."""
+"""Metrics for Prometheus: requests by route, and every loop's events and lag."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
 from prometheus_client.registry import Collector
 
-from driftbandit.service.pool.loop_pool import Loops
+from driftbandit.service.pool.loop_pool import LoopPool
 
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 1.0, 5.0)
+BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 1.0, 5.0)  # seconds
 
 
-class Metrics:
-    """Requests by route and status, and how every loop is doing."""
+class Metrics(Collector):
+    """Counts requests by route and status, and reads figures of loops when Prometheus asks."""
 
-    def __init__(self, loops: Loops) -> None:
-        self._registry = CollectorRegistry()
-        self._registry.register(_OfLoops(loops))
-        self._requests = Counter(
-            "driftbandit_requests",
-            "Requests by route and status",
-            ("method", "route", "status"),
-            registry=self._registry,
-        )
-        self._seconds = Histogram(
-            "driftbandit_request_seconds",
-            "Time to an answer",
-            ("method", "route"),
-            buckets=SECONDS,
-            registry=self._registry,
-        )
-
-        self._known: dict[tuple[str, str, int], tuple[Any, Any]] = {}  # finding them takes long
+    def __init__(self, pool: LoopPool) -> None:
+        self._pool, self._registry = pool, CollectorRegistry()
+        self._requests: dict[tuple[str, str, int], int] = defaultdict(int)
+        self._times: dict[tuple[str, str], list[int]] = {}  # by bound, and beyond the last
+        self._seconds: dict[tuple[str, str], float] = defaultdict(float)
+        self._registry.register(self)
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        labels = method, route, status
-        if labels not in self._known:
-            own = self._requests.labels(*labels), self._seconds.labels(method, route)
-            self._known[labels] = own
-        requests, times = self._known[labels]
-        requests.inc()
-        times.observe(seconds)
+        """Count a request; called by the event loop alone."""
+        self._requests[method, route, status] += 1
+        self._seconds[method, route] += seconds
+        if (method, route) not in self._times:
+            self._times[method, route] = [0] * (len(BOUNDS) + 1)
+        self._times[method, route][bisect_left(BOUNDS, seconds)] += 1
 
     def text(self) -> bytes:
         return generate_latest(self._registry)
 
-
-class _OfLoops(Collector):
-    """Read when somebody asks, and never kept."""
-
-    def __init__(self, loops: Loops) -> None:
-        self._loops = loops
-
     def collect(self) -> Iterator[Any]:
+        yield from self._of_requests()
+        yield from self._of_loops()
+
+    def _of_requests(self) -> Iterator[Any]:
+        requests = CounterMetricFamily(
+            "driftbandit_requests",
+            "Requests by route and status",
+            labels=("method", "route", "status"),
+        )
+        for (method, route, status), n in dict(self._requests).items():
+            requests.add_metric((method, route, str(status)), n)
+        times = HistogramMetricFamily(
+            "driftbandit_request_seconds", "Time to an answer", labels=("method", "route")
+        )
+        bounds = [*map(str, BOUNDS), "+Inf"]
+        for labels, counts in dict(self._times).items():
+            times.add_metric(labels, [*zip(bounds, accumulate(counts))], self._seconds[labels])
+        yield from (requests, times)
+
+    def _of_loops(self) -> Iterator[Any]:
         events = CounterMetricFamily(
             "driftbandit_events", "Events by kind and outcome", labels=("loop", "event")
         )
@@ -65,7 +72,7 @@ class _OfLoops(Collector):
         behind = GaugeMetricFamily(
             "driftbandit_behind_seconds", "How long the oldest has waited", labels=("loop",)
         )
-        for name, loop in self._loops.opened.items():
+        for name, loop in self._pool.opened.items():
             for event, n in loop.counts.items():
                 events.add_metric((name, event), n)
             waiting.add_metric((name,), loop.lag.examples)

@@ -1,4 +1,4 @@
-"""Calls that come at the same time are made together: one thread computes, one write stores."""
+"""Calls that wait at the same time are made together: one thread computes, one write stores."""
 
 from __future__ import annotations
 
@@ -9,43 +9,46 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from driftbandit.loop.storage.events import LedgerError
-from driftbandit.service.pool.loop_pool import Loops
+from driftbandit.loop.loop import Loop
+from driftbandit.service.errors import LedgerError
+from driftbandit.service.pool.loop_pool import LoopPool
 
 GROUP = 64  # calls that share a write
 THREADS = 2  # one computes while the other waits for the disk
 
-Calls = Sequence[tuple[str, Mapping[str, Any]]]
+LoopCalls = Sequence[tuple[str, Mapping[str, Any]]]
 
 
-class Waiting(NamedTuple):
-    """A request, and where its answers go."""
+class Submission(NamedTuple):
+    """Calls of one request, and where their answers go."""
 
     name: str
-    calls: Calls
+    loop: Loop
+    calls: LoopCalls
     running: asyncio.AbstractEventLoop
     answer: asyncio.Future[list[Any]]
 
 
-class Crowd:
-    """Takes all requests that wait, and makes the calls of each loop together."""
+class Batcher:
+    """Takes all requests that wait, and makes the calls of each loop together. Its threads only
+    ever meet loops that are open."""
 
-    def __init__(self, loops: Loops, seconds: float) -> None:
-        self._loops, self._seconds = loops, seconds
-        self._waiting: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
+    def __init__(self, pool: LoopPool) -> None:
+        self._pool = pool
+        self._waiting: queue.SimpleQueue[Submission | None] = queue.SimpleQueue()
         self._threads = [
-            threading.Thread(target=self._run, name="driftbandit crowd", daemon=True)
-            for _ in range(THREADS)
+            threading.Thread(target=self._run, name=f"driftbandit batch {k}", daemon=True)
+            for k in range(THREADS)
         ]
         for thread in self._threads:
             thread.start()
 
-    async def call(self, name: str, calls: Calls) -> list[Any]:
-        """Answers in order; in place of a call that is refused, the error."""
+    async def call(self, name: str, loop: Loop, calls: LoopCalls) -> list[Any]:
+        """Return answers in order; in place of a call that is refused, the error."""
         running = asyncio.get_running_loop()
-        waiting = Waiting(name, calls, running, running.create_future())
-        self._waiting.put(waiting)
-        return await asyncio.wait_for(waiting.answer, self._seconds)
+        answer: asyncio.Future[list[Any]] = running.create_future()
+        self._waiting.put(Submission(name, loop, calls, running, answer))
+        return await answer
 
     def close(self) -> None:
         """Answer what waits, and stop."""
@@ -56,10 +59,12 @@ class Crowd:
 
     def _run(self) -> None:
         while (group := self._take()) is not None:
-            for name in dict.fromkeys(each.name for each in group):
-                self._make(name, [each for each in group if each.name == name])
+            while group:
+                loop = group[0].loop
+                self._make([each for each in group if each.loop is loop])
+                group = [each for each in group if each.loop is not loop]
 
-    def _take(self) -> list[Waiting] | None:
+    def _take(self) -> list[Submission] | None:
         """What waits, up to so many calls; None at the end."""
         first = self._waiting.get()
         if first is None:
@@ -75,32 +80,23 @@ class Crowd:
                 size += len(found.calls)
         return group
 
-    def _make(self, name: str, group: list[Waiting]) -> None:
+    def _make(self, group: list[Submission]) -> None:
+        calls = [call for each in group for call in each.calls]
         try:
-            made = self._together(name, [call for each in group for call in each.calls])
+            made = group[0].loop.submit_many(calls)
         except Exception as error:
-            made = [error for each in group for _ in each.calls]
-        parts, k = [], 0
-        for each in group:
-            parts.append(made[k : k + len(each.calls)])
-            k += len(each.calls)
-        with suppress(RuntimeError):  # the server has stopped meanwhile
-            group[0].running.call_soon_threadsafe(_tell, group, parts)
-
-    def _together(self, name: str, calls: list[Any]) -> list[Any]:
-        loop = self._loops.get(name)
-        try:
-            made = loop.submit_many(calls)
-        except LedgerError:
-            self._loops.suspect(name, loop)
-            raise
+            made = [error] * len(calls)
         if any(isinstance(each, LedgerError) for each in made):
-            self._loops.suspect(name, loop)
-        return made
+            self._pool.close_if_stopped(group[0].name, group[0].loop)
+        with suppress(RuntimeError):  # the server has stopped meanwhile
+            group[0].running.call_soon_threadsafe(_answer, group, made)
 
 
-def _tell(group: list[Waiting], parts: list[list[Any]]) -> None:
-    """In the event loop's thread; who has gone meanwhile is not told."""
-    for each, part in zip(group, parts):
+def _answer(group: list[Submission], made: list[Any]) -> None:
+    """Hand answers over in the event loop's thread; requests that timed out get none."""
+    first = 0
+    for each in group:
+        end = first + len(each.calls)
         if not each.answer.done():
-            each.answer.set_result(part)
+            each.answer.set_result(made[first:end])
+        first = end

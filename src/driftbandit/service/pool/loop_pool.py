@@ -1,51 +1,47 @@
-"""The loops of a ledger, open while the service runs."""
+"""The loops of a ledger, open while the service runs.
+
+Each loop is opened, or closed after a failure, by one task of its own, so that a loop that takes
+long to open holds up no other one. Requests for it wait for that task, off all working threads.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 from driftbandit.loop.config import check_name
 from driftbandit.loop.loop import Loop
-from driftbandit.loop.storage.events import LedgerError
 from driftbandit.loop.storage.ledger import names
 from driftbandit.loop.storage.store import is_url
-from driftbandit.service.http.errors import RefusedError
-from driftbandit.service.schema.declarations import changes, check_new, difference, options
-from driftbandit.service.schema.messages import Changes, Declared
+from driftbandit.service.errors import LedgerError, RefusedError
+from driftbandit.service.schema.options import check_new
 
 log = logging.getLogger("driftbandit.service")
-PATIENCE = 1.0  # seconds between two attempts to open a loop that has stopped
+PAUSE = 1.0  # seconds between two attempts to open a loop that has stopped
+THREADS = 4  # that open loops
+
+Opener = Callable[..., Loop]  # takes the ledger, name= and the options of a new loop
 
 
-class Loops:
-    """One `Loop` for each name. What has stopped, because the disk was full for example, is opened
-    again when somebody asks for it."""
+class LoopPool:
+    """One `Loop` for each name. A loop that has stopped, because the disk was full for example, is
+    opened again with the next request for it."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._known = set(names(path))
+    def __init__(self, path: str, opener: Opener = Loop) -> None:
+        self.path, self._opener = path, opener
+        self._known = frozenset(names(path))
         self._open: dict[str, Loop] = {}
+        self._tasks: dict[str, Future[Loop]] = {}  # what is done with a loop that is not open
         self._failed: dict[str, tuple[float, str]] = {}  # when, and what was wrong
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()  # guards the four above; never held while a loop works
+        self._threads = ThreadPoolExecutor(THREADS, "driftbandit open")
         self._closed = False
-
-    def look(self) -> None:
-        """Open all that are not, or have stopped; that replays what came after their checkpoints.
-        Other services may have made new ones."""
-        self._meet()
-        for name, loop in self.opened.items():
-            self.suspect(name, loop)
-        for name in sorted(self._known):
-            with suppress(RefusedError):
-                self.get(name)
-
-    def _meet(self) -> None:
-        """Loops that other services have made."""
-        with suppress(LedgerError):
-            self._known |= set(names(self.path))
 
     @property
     def names(self) -> list[str]:
@@ -59,81 +55,129 @@ class Loops:
     def ready(self) -> bool:
         return not self._closed and self._known == self._open.keys()
 
-    def get(self, name: str) -> Loop:
-        """The loop of this name."""
-        found = self._open.get(name)
-        if found is not None:
-            return found
-        if name not in self._known and is_url(self.path):
-            self._meet()
-        if name not in self._known:
-            raise RefusedError(404, f"no loop {name!r}: declare it with PUT /v1/loops/NAME")
-        with self._turn:
-            return self._open.get(name) or self._again(name)
+    def open_all(self) -> None:
+        """Open the loops that are not open or have stopped, one after the other; that replays what
+        came after their checkpoints. Other services may have declared new ones."""
+        self._refresh()
+        for name, loop in self.opened.items():
+            self.close_if_stopped(name, loop)
+        for name in self.names:
+            with suppress(RefusedError):
+                self.task(name)[0].result()
 
-    def _again(self, name: str) -> Loop:
-        """Open a loop that is in the file."""
+    def _refresh(self) -> None:
+        """Read which loops there are."""
+        with suppress(LedgerError):
+            found = names(self.path)
+            with self._lock:
+                self._known = self._known.union(found)
+
+    async def wait_for(self, name: str) -> Loop:
+        """Return the loop of this name once it is open."""
+        found = self._open.get(name)
+        return found if found is not None else await _result(self.task(name)[0])
+
+    async def create(self, name: str, options: Mapping[str, Any]) -> tuple[Loop, bool]:
+        """Return the loop of this name, declared with these options if there is none, and whether
+        it is new."""
+        check_name(name)
+        if is_url(self.path):
+            await asyncio.to_thread(self._refresh)
+        if name in self._known:
+            return await self.wait_for(name), False
+        await asyncio.to_thread(check_new, options)
+        task, new = self.task(name, options)
+        return await _result(task), new
+
+    def task(
+        self, name: str, options: Mapping[str, Any] | None = None
+    ) -> tuple[Future[Loop], bool]:
+        """Return the task that opens a loop, and whether this call has started it. With options it
+        declares a new loop."""
+        with self._lock:
+            if (task := self._tasks.get(name)) is not None:
+                return task, False
+            if (loop := self._open.get(name)) is not None:
+                task = Future()
+                task.set_result(loop)
+                return task, False
+            self._check(name, options)
+            return self._start(name, lambda: self._opened(name, options)), True
+
+    def _check(self, name: str, options: Mapping[str, Any] | None) -> None:
+        """Raise if there is no use in opening a loop now."""
         if self._closed:
             raise RefusedError(503, "the service is stopping: ask again")
+        if name not in self._known and options is None and not is_url(self.path):
+            raise _unknown(name)
         when, wrong = self._failed.get(name, (0.0, ""))
-        if time.monotonic() - when < PATIENCE:
+        if time.monotonic() - when < PAUSE:
             raise RefusedError(503, wrong)
+
+    def _start(self, name: str, work: Callable[[], Loop]) -> Future[Loop]:
+        """Start the one task of a name; the lock is held."""
+        self._tasks[name] = self._threads.submit(self._run, name, work)
+        return self._tasks[name]
+
+    def _run(self, name: str, work: Callable[[], Loop]) -> Loop:
         try:
-            self._open[name] = Loop(self.path, name=name)
+            loop = work()
+            with self._lock:
+                self._open[name], self._known = loop, self._known | {name}
+            return loop
+        finally:
+            with self._lock:
+                del self._tasks[name]
+
+    def _opened(self, name: str, options: Mapping[str, Any] | None) -> Loop:
+        if options is not None:
+            return self._opener(self.path, name=name, **options)
+        if name not in self._known:
+            self._refresh()
+        if name not in self._known:
+            raise _unknown(name)
+        try:
+            return self._opener(self.path, name=name)
         except ValueError as error:
-            if str(error) != wrong:
+            if str(error) != self._failed.get(name, (0.0, ""))[1]:
                 log.warning("loop %s does not open: %s", name, error)
             self._failed[name] = time.monotonic(), str(error)
             raise RefusedError(503, str(error)) from None
-        return self._open[name]
 
-    def declare(self, name: str, declared: Declared) -> bool:
-        """Make a loop, or check that it is what was declared; says whether it is new."""
-        given = options(declared)
-        check_name(name)
-        if is_url(self.path):
-            self._meet()
-        with self._turn:
-            if name not in self._known:
-                check_new(given)
-                self._open[name] = Loop(self.path, name=name, **given)
-                self._known.add(name)
-                return True
-        if apart := difference(self.get(name), declared):
-            raise RefusedError(
-                409,
-                f"loop {name!r} was declared differently: leave out what differs, PATCH "
-                "exploration, mode or holdout, or use another name for a new loop",
-                apart,
-            )
-        return False
-
-    def change(self, name: str, changed: Changes) -> Loop:
-        """Other settings from now on; one change after the other, for each starts from the last."""
-        loop, given = self.get(name), changes(changed)
-        with self._turn:
-            loop.configure(**given)
-        return loop
-
-    def suspect(self, name: str, loop: Loop) -> None:
-        """Close a loop that has stopped, so that it can be opened again."""
+    def close_if_stopped(self, name: str, loop: Loop) -> None:
+        """Close a loop that has stopped, so that it can be opened again; do not wait for that."""
         try:
             loop.check()
         except LedgerError as error:
-            with self._turn:
-                if self._open.get(name) is loop:
+            with self._lock:
+                if self._open.get(name) is loop and not self._closed:
                     del self._open[name]
-                    self._failed[name] = time.monotonic(), str(error)
-                    with suppress(ValueError):
-                        loop.close()
+                    wrong = str(error)
+                    self._start(name, lambda: self._stopped(name, loop, wrong))
+
+    def _stopped(self, name: str, loop: Loop, wrong: str) -> Loop:
+        self._failed[name] = time.monotonic(), wrong
+        with suppress(ValueError):
+            loop.close()
+        raise RefusedError(503, wrong)
 
     def close(self) -> None:
         """Store and train all that was acknowledged, and stop."""
-        with self._turn:
+        with self._lock:
             self._closed = True
-            for name, loop in self._open.items():
-                try:
-                    loop.close()
-                except ValueError as error:
-                    log.error("loop %s did not close well: %s", name, error)
-            self._open.clear()
+        self._threads.shutdown()
+        for name, loop in self._open.items():
+            try:
+                loop.close()
+            except ValueError as error:
+                log.error("loop %s did not close well: %s", name, error)
+        self._open.clear()
+
+
+def _unknown(name: str) -> RefusedError:
+    return RefusedError(404, f"no loop {name!r}: declare it with PUT /v1/loops/NAME")
+
+
+async def _result(task: Future[Loop]) -> Loop:
+    """Wait for a task that others wait for, too: one of them that gives up does not cancel it."""
+    return await asyncio.shield(asyncio.wrap_future(task))

@@ -1,82 +1,81 @@
-"""What goes over the wire, in both directions. The OpenAPI document is made from these."""
+"""Requests and answers as types. Those about a value of the library are derived from its fields."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, get_type_hints
 
-from msgspec import Struct
+from msgspec import Struct, defstruct
 
-from driftbandit.service.schema.candidate_messages import Lead
+from driftbandit.loop.candidates.comparison import Comparison, Lead, Standing
+from driftbandit.loop.deciding.types import Name
+from driftbandit.loop.state.definition import Shadow
 
 At = float | datetime | None  # seconds since the epoch, or a time with its zone
-Duration = float | str | None  # seconds, or text such as "30min"
+Arms = dict[str, dict[str, Any]] | list[dict[str, Any]]
+Number = float | None  # JSON has neither infinity nor NaN: they are null
 
 
-class Declared(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What a loop is. A new one needs features and reward; what is left out stays as it is."""
-
-    features: dict[str, Any] | None = None
-    reward: dict[str, Any] | None = None
-    policy: str | dict[str, Any] | None = None
-    exploration: float | dict[str, Any] | None = None
-    mode: str | None = None
-    holdout: float | None = None
-    guard: dict[str, Any] | bool | None = None
-    half_life: Duration = None
-    retention: Duration = None
-    key: str | None = None
-    seed: int | None = None
-    clock: str | None = None
+def derived(name: str, kind: Any, doc: str, **types: Any) -> Any:
+    """Return a message with the fields of a dataclass or NamedTuple, and `types` that replace
+    theirs or stand after them."""
+    hints = get_type_hints(kind)
+    own = kind._fields if hasattr(kind, "_fields") else [f.name for f in dataclasses.fields(kind)]
+    found = {each: Number if hints[each] is float else hints[each] for each in own} | types
+    made = defstruct(name, list(found.items()), module=__name__)
+    made.__doc__ = doc
+    return made
 
 
-class Changes(Struct, forbid_unknown_fields=True):
-    """How decisions are made from now on."""
-
-    exploration: float | dict[str, Any] | None = None
-    mode: str | None = None
-    holdout: float | None = None
-    guard: dict[str, Any] | bool | None = None
+def filled(kind: Any, value: Any, **more: Any) -> Any:
+    """Return a message of this kind with what a value has under the names of its fields."""
+    names = [name for name in kind.__struct_fields__ if name not in more]
+    return kind(**{name: getattr(value, name) for name in names}, **more)
 
 
-class Ask(Struct, forbid_unknown_fields=True):
-    """A decision to make, or with `k` a slate, whose default is a list. With an id of one's own the
-    call can be repeated."""
+# ---- decisions and rewards
+
+
+class DecisionRequest(Struct, forbid_unknown_fields=True):
+    """A decision to make, or with `k` a slate, whose default is a list. If you give it an id, you
+    can repeat the call."""
 
     context: dict[str, Any]
-    arms: dict[str, dict[str, Any]] | list[dict[str, Any]]
+    arms: Arms
     id: str | None = None
     key: str | None = None
-    default: str | int | list[str | int] | None = None
+    default: Name | list[Name] | None = None
     at: At = None
     k: int | None = None
 
 
-class Batch(Struct, forbid_unknown_fields=True):
-    """Many decisions; each is made or refused on its own."""
-
-    decisions: list[Ask]
-
-
-class Record(Struct, forbid_unknown_fields=True):
-    """A decision that was made elsewhere: its default was played, with probability 1."""
+class FallbackRecord(Struct, forbid_unknown_fields=True):
+    """A decision that the client made: its default was played, with probability 1."""
 
     context: dict[str, Any]
-    arms: dict[str, dict[str, Any]] | list[dict[str, Any]]
+    arms: Arms
     id: str
-    default: str | int | list[str | int]
+    default: Name | list[Name]
     key: str | None = None
     at: At = None
     k: int | None = None
 
 
-class Records(Struct, forbid_unknown_fields=True):
-    """Many of them; each is recorded or refused on its own."""
+class DecisionBatch(Struct, forbid_unknown_fields=True):
+    """Many decisions; each is made or refused on its own."""
 
-    decisions: list[Record]
+    decisions: list[DecisionRequest]
 
 
-class Rewarded(Struct, forbid_unknown_fields=True):
+class FallbackBatch(Struct, forbid_unknown_fields=True):
+    """Many decisions that a client made; each is recorded or refused on its own."""
+
+    decisions: list[FallbackRecord]
+
+
+class RewardRequest(Struct, forbid_unknown_fields=True):
     """What a decision gave, or a position of a slate, from 0."""
 
     value: float
@@ -84,26 +83,35 @@ class Rewarded(Struct, forbid_unknown_fields=True):
     position: int | None = None
 
 
-class Place(Struct):
+class SlatePosition(Struct):
     """A position of a slate: probabilities are given the arms before it."""
 
-    arm: str | int
+    arm: Name
     probability: float
     probabilities: dict[str, float]
 
 
-class Made(Struct, omit_defaults=True):
+class DecisionResponse(Struct, omit_defaults=True):
     """A decision. A slate has `places` in order, and no arm of its own."""
 
     id: str
-    arm: str | int | None
+    arm: Name | None
     probability: float
     probabilities: dict[str, float]
     role: str
-    places: list[Place] = []
+    places: Sequence[SlatePosition] = ()
 
 
-class Difference(Struct):
+class OutcomeResponse(Struct):
+    """What became of a reward or a cancel: counted, corrected, cancelled, late, held, unknown."""
+
+    outcome: str
+
+
+# ---- problems
+
+
+class FieldDifference(Struct):
     """A field that was declared otherwise."""
 
     field: str
@@ -111,49 +119,55 @@ class Difference(Struct):
     given: Any
 
 
-class Problem(Struct, omit_defaults=True):
+LeadInfo = derived(
+    "LeadInfo",
+    Lead,
+    "The first policy's mean minus the second's, with bounds that hold at every moment. `better` "
+    "is 1 for the first, -1 for the second, 0 if the log does not tell yet; `more` is about how "
+    "many rows that takes, null if rows like those before never will.",
+)
+
+
+class ProblemDetails(Struct, omit_defaults=True):
     """What went wrong, as RFC 9457 has it; `detail` names the remedy."""
 
     title: str
     status: int
     detail: str
-    difference: list[Difference] = []
-    leads: list[Lead] = []  # what is known, where a promotion is refused
+    difference: Sequence[FieldDifference] = ()
+    leads: Sequence[LeadInfo] = ()  # type: ignore[valid-type]  # of a refused promotion
 
 
-class MadeOrNot(Struct, omit_defaults=True):
+class BatchEntry(Struct, omit_defaults=True):
     """A decision of a batch, or why there is none."""
 
-    made: Made | None = None
-    problem: Problem | None = None
+    decision: DecisionResponse | None = None
+    problem: ProblemDetails | None = None
 
 
-class MadeBatch(Struct):
+class BatchResponse(Struct):
     """In the order in which decisions were asked for."""
 
-    decisions: list[MadeOrNot]
+    decisions: list[BatchEntry]
 
 
-class Outcome(Struct):
-    """What became of a reward or a cancel: counted, corrected, cancelled, late, held, unknown."""
-
-    outcome: str
-
-
-class RecordedOrNot(Struct, omit_defaults=True):
-    """recorded, or cancelled where the loop had chosen otherwise under this id; or why not."""
+class RecordEntry(Struct, omit_defaults=True):
+    """recorded; cancelled if the loop had chosen another arm under this id; or the problem."""
 
     outcome: str | None = None
-    problem: Problem | None = None
+    problem: ProblemDetails | None = None
 
 
-class Recorded(Struct):
+class RecordsResponse(Struct):
     """In the order in which decisions were sent."""
 
-    decisions: list[RecordedOrNot]
+    decisions: list[RecordEntry]
 
 
-class Loops(Struct):
+# ---- loops
+
+
+class LoopList(Struct):
     """Names of the loops that are declared."""
 
     loops: list[str]
@@ -168,7 +182,133 @@ class LoopInfo(Struct):
     version: str  # of the features
 
 
-class Status(Struct):
+class ServiceStatus(Struct):
     """Whether the service is up."""
 
     status: str
+
+
+# ---- candidates
+
+
+class TrialRequest(Struct, forbid_unknown_fields=True):
+    """The share of decisions that a candidate has from now on; 0 ends its trial."""
+
+    share: float
+
+
+class PromotionRequest(Struct, forbid_unknown_fields=True):
+    """The policy that shall act: a candidate, or "live" again after a demotion. `expected_live` is
+    the policy that acts now, live or default, as a check; `force` needs no proof."""
+
+    candidate: str
+    expected_live: str | None = None
+    force: bool = False
+
+
+CandidateInfo = derived(
+    "CandidateInfo",
+    Shadow,
+    "A candidate as it was declared, and its share of decisions: 0 for a shadow. If it has no "
+    "exploration, it explores as the loop does.",
+    features=dict[str, Any],
+    policy=dict[str, Any],
+    half_life=float | str | None,
+    exploration=dict[str, Any] | None,
+    share=float,
+)
+
+
+class CandidateList(Struct):
+    """The policy that acts ("live", the name of a promoted candidate, or "default"), and the
+    candidates."""
+
+    acts: str
+    candidates: list[CandidateInfo]  # type: ignore[valid-type]
+
+
+StandingInfo = derived(
+    "StandingInfo", Standing, "A mean reward with its confidence sequence, and the rows behind it."
+)
+ComparisonResponse = derived(
+    "ComparisonResponse",
+    Comparison,
+    "How candidates compare with the live policy and the default, in numbers and in words; in "
+    '`acting`, `values` and `leads` a promoted candidate is "live".',
+    values=dict[str, StandingInfo],  # type: ignore[valid-type]
+    leads=list[LeadInfo],  # type: ignore[valid-type]
+    words=list[str],
+)
+
+
+# ---- reports
+
+
+class HealthResponse(Struct):
+    """How a loop is doing."""
+
+    name: str
+    mode: str
+    policy: str
+    counts: dict[str, int]
+    waiting: int  # examples that are not trained yet
+    behind: float  # seconds that the oldest of them has waited
+    report: dict[str, Any]  # of the latest events, as `Loop.health` has it
+
+
+class HistoryPoint(Struct):
+    """What a loop was like when a view was made."""
+
+    at: float
+    memory: float | None  # rewards that the estimate rests on
+    exploration_share: float
+    missing: float
+    behind: float  # seconds
+
+
+class RecentDecision(Struct, omit_defaults=True):
+    """A decision, or a position of a slate, with what spoke most for it and against the
+    runner-up."""
+
+    id: str
+    at: float
+    role: str
+    position: int | None
+    arm: Name
+    probability: float
+    runner_up: Name | None = None
+    lead: float | None = None
+    terms: dict[str, float] = {}
+
+
+class Overview(Struct):
+    """What the dashboard shows: health, in which `changed` is what changed `since` then, its
+    history while a dashboard was open, and the latest decisions of that time."""
+
+    health: HealthResponse
+    since: float | None
+    history: list[HistoryPoint]
+    latest: list[RecentDecision]
+
+
+class ExplanationResponse(Struct):
+    """Why an arm was chosen: its lead over the runner-up, by named columns."""
+
+    id: str
+    logged: list[float]  # probabilities
+    computed: list[float]  # the same from the log
+    agrees: bool
+    arm: Name | None
+    runner_up: Name | None
+    lead: float | None
+    terms: dict[str, float]
+
+
+class EvaluationResponse(Struct):
+    """What live, default and uniform choices are worth on the log, as `evaluate` has it. Positions
+    of slates are left out."""
+
+    name: str
+    rows: int
+    slates: int
+    report: dict[str, Any]

@@ -1,0 +1,31 @@
+"""Errors of a loop. Each is a ValueError whose text names the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+class LedgerError(ValueError):
+    """The ledger cannot be read or written: the remedy is outside the program."""
+
+
+class ConflictError(ValueError):
+    """The loop does not allow this as it stands now. If evidence is missing, `leads` are what is
+    known about the two policies."""
+
+    def __init__(self, words: str, leads: Sequence[Any] = ()) -> None:
+        super().__init__(words)
+        self.leads = leads
+
+
+class UsedIdError(ValueError):
+    """An id that belongs to another decision."""
+
+
+class BusyError(ValueError):
+    """The same call works later."""
+
+
+class UnknownCandidateError(ValueError):
+    """The loop has no such candidate."""

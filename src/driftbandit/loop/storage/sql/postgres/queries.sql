@@ -1,0 +1,115 @@
+-- Named queries. A line "-- name: ..." begins a query; placeholders are the database's own.
+
+-- name: loop_id
+SELECT id FROM loop WHERE name = %s
+
+-- name: new_loop
+INSERT INTO loop (name) VALUES (%s) ON CONFLICT DO NOTHING
+
+-- name: declared_loops
+SELECT name FROM loop
+  WHERE EXISTS (SELECT 1 FROM event WHERE event.loop = loop.id AND event.seq = 1) ORDER BY name
+
+-- name: bounds
+SELECT base, start FROM loop WHERE id = %s
+
+-- name: set_bounds
+UPDATE loop SET base = %s, start = %s WHERE id = %s
+
+-- name: insert_events
+INSERT INTO event (loop, seq, kind, at, id, key, data, k, v) VALUES
+
+-- name: last_seq
+SELECT max(seq) FROM event WHERE loop = %s
+
+-- name: events_from
+SELECT seq, kind, at, id, key, data, k, v FROM event WHERE loop = %s AND seq >= %s ORDER BY seq LIMIT %s
+
+-- name: light_events_from
+SELECT seq, kind, at, id, key, CASE WHEN kind = 'decide' THEN '{}' ELSE data END, k, v
+  FROM event WHERE loop = %s AND seq >= %s ORDER BY seq LIMIT %s
+
+-- name: light_events_after
+SELECT seq, kind, at, id, key, CASE WHEN kind = 'decide' THEN '{}' ELSE data END, k, v
+  FROM event WHERE loop = %s AND seq > %s ORDER BY seq
+
+-- name: lasting_events
+SELECT seq, kind, at, id, key, data, k, v FROM event
+  WHERE loop = %s AND kind IN ('declare', 'configure', 'add_features', 'shadow', 'retire', 'promote', 'demote', 'set', 'grow')
+  ORDER BY seq
+
+-- name: events_at
+SELECT seq, kind, at, id, key, data, k, v FROM event WHERE loop = %s AND seq = ANY(%s)
+
+-- name: decision
+SELECT seq, kind, at, id, key, data, k, v FROM event WHERE loop = %s AND id = %s AND kind = 'decide'
+
+-- name: decision_before
+SELECT seq, kind, at, id, key, data, k, v FROM event
+  WHERE loop = %s AND kind = 'decide' AND at <= %s ORDER BY seq DESC LIMIT 1
+
+-- name: events_of_key
+SELECT seq FROM event WHERE loop = %s AND id IN (
+  SELECT id FROM event WHERE loop = %s AND key = %s AND kind = 'decide') ORDER BY seq
+
+-- name: blank_events
+UPDATE event SET kind = 'erased', id = NULL, key = NULL, data = '{}', k = NULL
+  WHERE loop = %s AND seq = ANY(%s)
+
+-- name: delete_old_events
+DELETE FROM event WHERE place IN (
+  SELECT place FROM event
+    WHERE loop = %s AND seq < %s AND kind NOT IN ('declare', 'configure', 'add_features', 'shadow', 'retire', 'promote', 'demote', 'set', 'grow')
+    LIMIT %s)
+
+-- name: checkpoints
+SELECT seq, kind, at, id, key, data, k, v FROM event
+  WHERE loop = %s AND kind = 'checkpoint'
+    AND seq IN (SELECT seq FROM checkpoint WHERE checkpoint.loop = event.loop)
+  ORDER BY seq
+
+-- name: checkpoint_state
+SELECT state FROM checkpoint WHERE loop = %s AND seq = %s
+
+-- name: save_checkpoint
+INSERT INTO checkpoint VALUES (%s, %s, %s) ON CONFLICT DO NOTHING
+
+-- name: delete_checkpoints_before
+DELETE FROM checkpoint WHERE loop = %s AND seq < %s
+
+-- name: snapshot
+SELECT about, state FROM snapshot WHERE loop = %s AND examples > %s AND examples <= %s
+
+-- name: publish_snapshot
+INSERT INTO snapshot VALUES (%s, %s, %s, %s) ON CONFLICT (loop) DO UPDATE
+  SET examples = excluded.examples, about = excluded.about, state = excluded.state
+  WHERE snapshot.examples < excluded.examples
+
+-- name: delete_snapshot
+DELETE FROM snapshot WHERE loop = %s
+
+-- name: api_keys
+SELECT name, roles, hash, made FROM access ORDER BY name
+
+-- name: new_api_key
+INSERT INTO access VALUES (%s, %s, %s, %s)
+
+-- name: delete_api_key
+DELETE FROM access WHERE name = %s
+
+-- name: lock_alone
+SELECT pg_try_advisory_lock(%s, (SELECT id FROM loop WHERE name = %s))
+
+-- name: lock_shared
+SELECT pg_try_advisory_lock_shared(%s, (SELECT id FROM loop WHERE name = %s))
+
+-- name: count_locks
+SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND classid = %s AND objid = (SELECT id FROM loop WHERE name = %s)
+
+-- name: take_turn
+SELECT 1 FROM loop WHERE name = %s FOR UPDATE
+
+-- name: no_time_limit
+SET LOCAL idle_in_transaction_session_timeout = 0

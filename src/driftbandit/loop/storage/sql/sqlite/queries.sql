@@ -1,0 +1,98 @@
+-- Named queries. A line "-- name: ..." begins a query; placeholders are the database's own.
+
+-- name: loop_id
+SELECT id FROM loop WHERE name = ?
+
+-- name: new_loop
+INSERT INTO loop (name) VALUES (?) ON CONFLICT DO NOTHING
+
+-- name: declared_loops
+SELECT name FROM loop
+  WHERE EXISTS (SELECT 1 FROM event WHERE event.loop = loop.id AND event.seq = 1) ORDER BY name
+
+-- name: bounds
+SELECT base, start FROM loop WHERE id = ?
+
+-- name: set_bounds
+UPDATE loop SET base = ?, start = ? WHERE id = ?
+
+-- name: insert_events
+INSERT INTO event (loop, seq, kind, at, id, key, data, k, v) VALUES
+
+-- name: last_seq
+SELECT max(seq) FROM event WHERE loop = ?
+
+-- name: events_from
+SELECT seq, kind, at, id, key, data, k, v FROM event WHERE loop = ? AND seq >= ? ORDER BY seq LIMIT ?
+
+-- name: light_events_from
+SELECT seq, kind, at, id, key, CASE WHEN kind = 'decide' THEN '{}' ELSE data END, k, v
+  FROM event WHERE loop = ? AND seq >= ? ORDER BY seq LIMIT ?
+
+-- name: light_events_after
+SELECT seq, kind, at, id, key, CASE WHEN kind = 'decide' THEN '{}' ELSE data END, k, v
+  FROM event WHERE loop = ? AND seq > ? ORDER BY seq
+
+-- name: lasting_events
+SELECT seq, kind, at, id, key, data, k, v FROM event
+  WHERE loop = ? AND kind IN ('declare', 'configure', 'add_features', 'shadow', 'retire', 'promote', 'demote', 'set', 'grow')
+  ORDER BY seq
+
+-- name: events_at
+SELECT seq, kind, at, id, key, data, k, v FROM event WHERE loop = ? AND seq IN (SELECT value FROM json_each(?))
+
+-- name: decision
+SELECT seq, kind, at, id, key, data, k, v FROM event WHERE loop = ? AND id = ? AND kind = 'decide'
+
+-- name: decision_before
+SELECT seq, kind, at, id, key, data, k, v FROM event
+  WHERE loop = ? AND kind = 'decide' AND at <= ? ORDER BY seq DESC LIMIT 1
+
+-- name: events_of_key
+SELECT seq FROM event WHERE loop = ? AND id IN (
+  SELECT id FROM event WHERE loop = ? AND key = ? AND kind = 'decide') ORDER BY seq
+
+-- name: blank_events
+UPDATE event SET kind = 'erased', id = NULL, key = NULL, data = '{}', k = NULL
+  WHERE loop = ? AND seq IN (SELECT value FROM json_each(?))
+
+-- name: delete_old_events
+DELETE FROM event WHERE place IN (
+  SELECT place FROM event
+    WHERE loop = ? AND seq < ? AND kind NOT IN ('declare', 'configure', 'add_features', 'shadow', 'retire', 'promote', 'demote', 'set', 'grow')
+    LIMIT ?)
+
+-- name: checkpoints
+SELECT seq, kind, at, id, key, data, k, v FROM event
+  WHERE loop = ? AND kind = 'checkpoint'
+    AND seq IN (SELECT seq FROM checkpoint WHERE checkpoint.loop = event.loop)
+  ORDER BY seq
+
+-- name: checkpoint_state
+SELECT state FROM checkpoint WHERE loop = ? AND seq = ?
+
+-- name: save_checkpoint
+INSERT INTO checkpoint VALUES (?, ?, ?) ON CONFLICT DO NOTHING
+
+-- name: delete_checkpoints_before
+DELETE FROM checkpoint WHERE loop = ? AND seq < ?
+
+-- name: snapshot
+SELECT about, state FROM snapshot WHERE loop = ? AND examples > ? AND examples <= ?
+
+-- name: publish_snapshot
+INSERT INTO snapshot VALUES (?, ?, ?, ?) ON CONFLICT (loop) DO UPDATE
+  SET examples = excluded.examples, about = excluded.about, state = excluded.state
+  WHERE snapshot.examples < excluded.examples
+
+-- name: delete_snapshot
+DELETE FROM snapshot WHERE loop = ?
+
+-- name: api_keys
+SELECT name, roles, hash, made FROM access ORDER BY name
+
+-- name: new_api_key
+INSERT INTO access VALUES (?, ?, ?, ?)
+
+-- name: delete_api_key
+DELETE FROM access WHERE name = ?
