@@ -5,7 +5,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo reproduce test check lint bench bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-sharp bench-lab bench-peers bench-streams bench-suite bench-explain \
-  bench-rare bench-lockin bench-calendars bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
+  bench-rare bench-lockin bench-calendars bench-one-discount bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
   mutants torture docs docs-site dist release-check clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
@@ -92,6 +92,9 @@ bench-rare: $(VENV)/.test   ## rare clicks: AutoDOMD against the best fixed sett
 bench-lockin: $(VENV)/.test   ## how many long runs stay with a worse arm
 	$(BIN)/python -m benchmarks.lockin --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
 
+bench-one-discount: $(VENV)/.test   ## one gamma for drift and for jumps, and what it costs
+	$(BIN)/python -m benchmarks.one_discount --store && $(BIN)/python -m benchmarks.readme
+
 bench-coverage: $(VENV)/.test   ## how often every interval of an evaluation holds, on 2,000 logs
 	$(BIN)/python -m benchmarks.coverage --csv docs/results/intervals.csv; found=$$?; \
 	  $(BIN)/python -m benchmarks.readme && exit $$found
@@ -121,7 +124,7 @@ bench-guard: $(VENV)/.test   ## fails when a speed ratio slips by more than 20 %
 bench-proof: $(VENV)/.test   ## every inequality of the proofs on a run, as a table and a figure
 	$(BIN)/python -m benchmarks.proof
 
-mutants: $(VENV)/.test    ## whether the tests notice every small change to the theory and the kernels
+mutants: $(VENV)/.test    ## whether the tests notice every small change to the theory, the policies and the kernels
 	$(BIN)/python -m benchmarks.mutants
 
 docs: $(VENV)/.test       ## run what the documents quote and put the numbers into them

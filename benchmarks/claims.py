@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from benchmarks import bob, explain, pitch, sharp, theorems
+from benchmarks import bob, explain, one_discount, pitch, sharp, theorems
 from benchmarks.worlds import Regrets, mean, missed, regrets
 
 HERO = "DOMD-GLB"
@@ -26,6 +26,14 @@ READINGS = {
     "MASTER, its own radius": "2 beta of Wei and Luo: in the figure",
     "MASTER, RestartGLB's radius": "(k/c) beta_t of Zhao et al. with one epoch",
 }
+
+
+# Two readings of all unstated choices at once; what a reading does not change is as in the figure.
+WHOLE_READINGS = {
+    "A": "RestartGLB's corrected period, BVD-GLM-UCB's own discount, designs without a refill",
+    "B": "the same period and discount; lambda = 1 and sigma = 1 for all that fit a likelihood",
+}
+AS_IN_THE_FIGURE = {"MASTER": "MASTER, its own radius", "GLB-OMD": "GLB-OMD, theory"}
 
 
 def standing(line: dict[str, str]) -> str:
@@ -74,6 +82,38 @@ def readings_table() -> list[list[str]]:
             raise FileNotFoundError(f"unstated-choices.csv of an earlier study, without {name}")
         rows.append([name, formula, *cells])
     return rows
+
+
+def under_reading(letter: str) -> Regrets:
+    """The lines of DOMD-GLB and of each rival of the paper under a reading, panel by panel."""
+    panels: Regrets = {}
+    for panel, lines in regrets("unstated-choices").items():
+        start = f"reading {letter}, "
+        changed = {x.removeprefix(start): lines[x] for x in lines if x.startswith(start)}
+        if not changed:
+            raise FileNotFoundError(f"unstated-choices.csv of an earlier study, without {start}")
+        same = {x: lines[name] for x, name in AS_IN_THE_FIGURE.items()}
+        panels[panel] = {HERO: lines[HERO]} | same | changed
+    return panels
+
+
+def whole_readings_table() -> list[list[str]]:
+    """Regrets under both readings, and where each puts the rival next to DOMD-GLB."""
+    rows = [["reading", "policy", *regrets("unstated-choices")]]
+    for letter in WHOLE_READINGS:
+        panels = under_reading(letter)
+        for name in dict.fromkeys(x for lines in panels.values() for x in lines):
+            found = (lines.get(name) for lines in panels.values())
+            cells = [f"{float(x['mean']):.0f}" if x else "" for x in found]
+            rows.append([letter, name, *cells])
+    return rows
+
+
+def lowest_under(letter: str) -> str:
+    """In how many panels DOMD-GLB has the lowest mean under a reading."""
+    panels = under_reading(letter).values()
+    won = sum(min(lines, key=lambda x: mean(lines, x)) == HERO for lines in panels)
+    return f"{won} of the {len(panels)} panels"
 
 
 def spread_table() -> list[list[str]]:
@@ -156,12 +196,15 @@ SAYS = {
     **pitch.SAYS,
     **theorems.SAYS,
     **sharp.SAYS,
+    **one_discount.SAYS,
     "bob": bob.price,
     "bobahead": bob.ahead,
     "bobbound": bob.bound,
     "explain": explain.summary,
     "missed": missed,
     "lowest": lowest,
+    "lowesta": lambda: lowest_under("A"),
+    "lowestb": lambda: lowest_under("B"),
     "ahead": lambda: who_is_ahead(PAPER),
     "others": lambda: who_is_ahead(None),
     "flat": lambda: growth(HERO),

@@ -173,8 +173,8 @@ def bounds_table() -> list[list[str]]:
     for name, problem in worlds_of_the_paper():
         gamma, lam = theory.discount(problem), theory.sharp_lam(problem)
         least = theory.Choice(lam, gamma, theory.sharp_bound(problem, lam, gamma, DELTA))
-        rules = [theory.tuned(problem, rule, delta=DELTA) for rule in ("bound", "tracking")]
-        rows.append([name, *map(shown, (paper(problem), least, *rules))])
+        tuned = [theory.tuned(problem, how, delta=DELTA) for how in ("bound", "tracking")]
+        rows.append([name, *map(shown, (paper(problem), least, *tuned))])
     return rows
 
 

@@ -92,7 +92,8 @@ features = Features(**COLUMNS, interactions={pairs!r}, dim=32)
 given, n = {{f"arm {{k}}": arm for k, arm in enumerate(arms(20))}}, int(sys.argv[1])
 options = {{sys.argv[2]: 0.05}}
 with tempfile.TemporaryDirectory(dir=".") as folder:
-    loop = Loop(f"{{folder}}/a.db", features=features, reward=Reward(0, 1), policy=AutoDOMD, **options)
+    given_ = {{"features": features, "reward": Reward(0, 1), "policy": AutoDOMD}} | options
+    loop = Loop(f"{{folder}}/a.db", **given_)
     rng = np.random.default_rng(0)
     for k in range(n + 200):
         if k == 200:

@@ -1,5 +1,7 @@
 """What a list of events trains, position by position, straight from the contract."""
 
+import json
+
 
 def examples(events, wait, missing):
     """(seq of the decision, position, value) in the order in which they are trained."""
@@ -13,8 +15,13 @@ def examples(events, wait, missing):
     return [(seq, place, value) for _, seq, place, value in order]
 
 
+def _payload(event):
+    """The JSON as it is stored, without the types of the library."""
+    return json.loads(event.data)
+
+
 def _places(decision):
-    k = decision.read().get("k")
+    k = _payload(decision).get("k")
     return [None] if k is None else list(range(k))
 
 
@@ -27,13 +34,13 @@ def _about(words, place):
     return [
         e
         for e in words
-        if e.read().get("position") == place
-        or (e.kind == "cancel" and e.read().get("position") is None)
+        if _payload(e).get("position") == place
+        or (e.kind == "cancel" and _payload(e).get("position") is None)
     ]
 
 
 def _value(event):
-    return event.read()["value"]
+    return _payload(event)["value"]
 
 
 def _at_once(events, decision, place):

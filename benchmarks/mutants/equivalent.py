@@ -38,6 +38,10 @@ REASONS: dict[str, tuple[str, ...]] = {
         "theory/sharp.py divergence_factor: v > LARGE -> v >= LARGE",
         "theory/sharp.py divergence_factor: v < SMALL -> v <= SMALL",
     ),
+    "how far a search looks: the valley is well inside": (
+        "theory/tuning.py : 10000.0 -> 20000.0",
+        "theory/tuning.py least_bound: 1.0 -> 2.0 #3",
+    ),
     "no learner has a negative turn": ("core/auto.py age: 1.0 -> 2.0",),
     "a first guess: the method gets there from any": (
         "core/projection.py project_by_solves: 0.0 -> 1.0",
@@ -125,16 +129,38 @@ REASONS: dict[str, tuple[str, ...]] = {
         "theory/losses.py drifted: n * T -> n",
         "theory/losses.py drifted: n * T -> T",
         "theory/losses.py drifted: min(start + step, T) -> max(start + step, T)",
+        "theory/auxiliary.py wandered: 1 -> 2",
+        "theory/auxiliary.py wandered: PAIRS // (n * T) -> PAIRS * (n * T)",
+        "theory/auxiliary.py wandered: n * T -> n",
+        "theory/auxiliary.py wandered: n * T -> T",
     ),
     "in round 1 there is no earlier round, and sums are 0": ("theory/losses.py drifted: 0 -> 1",),
     "nodes lie symmetrically about 0, and 64 of them are exact to rounding": (
         "theory/losses.py normal: 64 -> 65",
+        "theory/auxiliary.py interval: 64 -> 65",
         "theory/losses.py mix_loss: centre[..., None] + np.sqrt(variance)[..., None] * nodes -> "
         "centre[..., None] - np.sqrt(variance)[..., None] * nodes",
         "theory/losses.py bregman: centre[..., None] + np.sqrt(variance)[..., None] * nodes -> "
         "centre[..., None] - np.sqrt(variance)[..., None] * nodes",
     ),
+    "a place of the recipe that only AutoDOMD reads": ("policies/domd.py recipe: 0.0 -> 1.0",),
+    "a constant radius: one of log_mass and mass is 0, so that the others are not read": (
+        "policies/domd.py _radius: 0.0 -> 1.0 #2",
+        "policies/domd.py _radius: 0.0 -> 1.0 #3",
+        "policies/domd.py _radius: 1.0 -> 2.0",
+    ),
+    "0 to the power of -1/2 is infinite, too": (
+        "theory/auxiliary.py gauss_exp: left > 0.0 -> left >= 0.0",
+    ),
     "a tolerance for rounding, and nothing is that close": (
+        "theory/auxiliary.py gauss_exp_applies: lam >= (1.0 - 1e-12) * 32.0 * alpha * d * c / 7.0 "
+        "-> lam > *",
+        "theory/auxiliary.py gauss_exp_applies: (1.0 - 1e-12) * 32.0 -> 32.0",
+        "theory/auxiliary.py gauss_exp_applies: 1.0 - 1e-12 -> 1.0",
+        "theory/auxiliary.py gauss_exp_applies: 1e-12 -> 2e-12",
+        "policies/domd.py narrow: added > 0.1 * lam -> added >= 0.1 * lam",
+        "policies/domd.py __post_init__: self._lam < FAINTEST * self._most -> "
+        "self._lam <= FAINTEST * self._most",
         "theory/replay.py _check_regret: 1e-09 -> 2e-09",
         "theory/replay.py _check_regret: 1e-06 -> 2e-06",
         "theory/verdict.py : 1e-08 -> 2e-08",
@@ -148,6 +174,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "a guard against overflow and the logarithm of 0, far from any number that occurs": (
         "core/auto.py : 1e+100 -> 2e+100",
         "core/auto.py judge: 1e-300 -> 2e-300",
+        "policies/domd.py narrow: 1e-100 -> 2e-100",
     ),
     "every learner has the same ball": ("core/auto.py train: GRID + 2 * n + k -> GRID + 2 * n",),
     "a truth value is 0 or 1; numba wants one type": (

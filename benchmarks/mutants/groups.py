@@ -18,6 +18,14 @@ KERNELS = "tests/core/test_kernels.py"
 DOMD = ("tests/core/test_domd.py",)
 LINALG = ("tests/core/test_linalg.py",)
 SHARP = ("tests/theory/test_sharp.py",)
+STEPS = ("tests/policies/test_rival_steps.py", "tests/policies/test_readings.py")
+# One setting of the references, the one in which projections are at work: they are slow.
+RIVALS = (
+    *STEPS,
+    "tests/policies/test_rivals.py",
+    "-k",
+    "not is_its_naive_twin or Bernoulli-0.15",
+)
 
 GROUPS = {
     "theory": (
@@ -25,9 +33,20 @@ GROUPS = {
         Group(("theory/extensions.py", "theory/radius.py"), CONSTANTS),
         Group(("theory/sharp.py", "theory/tuning.py"), ("tests/theory/test_constants.py", *SHARP)),
         Group(("theory/losses.py", "theory/replay.py", "theory/proof.py"), PROOF),
+        Group(("theory/auxiliary.py",), ("tests/test_proof_gaps.py", *PROOF)),
+        Group(("theory/orders.py",), ("tests/test_orders.py",)),
         Group(("theory/verdict.py",), PROOF),
     ),
     "rivals": (Group(("theory/rivals.py",), ("tests/theory/test_rival_constants.py",)),),
+    "policies": (
+        Group(("policies/likelihood.py", "policies/glm.py", "mle.py"), RIVALS),
+        Group(("policies/master.py", "policies/index.py"), RIVALS),
+        Group(("policies/linear.py", "policies/gloc.py"), RIVALS),
+        Group(("policies/domd.py",), ("tests/policies/test_domd_recipe.py", *DOMD, *STEPS)),
+        Group(("policies/bob.py", "theory/bob.py"), ("tests/theory/test_bob.py",)),
+        Group(("policies/baselines.py", "policies/base.py"), ("tests/policies/test_contract.py",)),
+        Group(("policies/growth.py",), ("tests/core/test_growth.py",)),
+    ),
     "kernels": (
         Group(("core/linalg.py",), (*LINALG, KERNELS)),
         Group(("core/projection.py",), (KERNELS,)),

@@ -2,17 +2,21 @@
 
 The child puts the changed code into the functions that are there already, so that everyone who
 imported them meets the change, and runs tests until one fails, first those that noticed a change to
-the same function before. An endless loop ends by the clock, and counts as noticed.
+the same function before. Each test has a time limit, so that an endless loop ends; it counts as
+noticed.
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import signal
 import struct
 import sys
 import time
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -41,7 +45,8 @@ def put(mutant: Mutant) -> None:
     """Change the module in place."""
     module = module_of(mutant.file)
     fresh = {"__name__": module.__name__, "__file__": module.__file__}
-    exec(compile(changed(PACKAGE, mutant), str(module.__file__), "exec"), fresh)
+    with _registry_kept():
+        exec(compile(changed(PACKAGE, mutant), str(module.__file__), "exec"), fresh)
     for name, new in fresh.items():
         old = vars(module).get(name)
         if isinstance(new, (FunctionType, type)) or hasattr(new, "__wrapped__"):
@@ -52,24 +57,48 @@ def put(mutant: Mutant) -> None:
                     setattr(other, name, new)
 
 
+@contextlib.contextmanager
+def _registry_kept() -> Iterator[None]:
+    """Recipes register themselves by name: those of the changed module are only donors of code."""
+    from driftbandit.recipe import Recipe
+
+    known = dict(Recipe.registry)
+    try:
+        yield
+    finally:
+        Recipe.registry.clear()
+        Recipe.registry.update(known)
+
+
 def _replace(old: Any, new: Any, module: str) -> None:
     """The code of a function, of a cached one, or of the functions in a class."""
     if getattr(new, "__module__", None) != module:
         return
     if isinstance(new, type):
         for name, member in vars(new).items():
-            if isinstance(member, (FunctionType, property)):
-                _replace(
-                    getattr(vars(old)[name], "fget", vars(old)[name]),
-                    getattr(member, "fget", member),
-                    module,
-                )
+            _replace_member(old, name, member, module)
         return
     if hasattr(old, "cache_clear"):
         old.cache_clear()
     old, new = getattr(old, "__wrapped__", old), getattr(new, "__wrapped__", new)
     old.__code__, old.__defaults__ = new.__code__, new.__defaults__
     old.__kwdefaults__ = new.__kwdefaults__
+
+
+def _replace_member(old: type, name: str, new: Any, module: str) -> None:
+    """A method, however it is wrapped, or a number, such as the default of a field."""
+    was = vars(old).get(name)
+    if isinstance(new, (FunctionType, property, staticmethod, classmethod, cached_property)):
+        _replace(_bare(was), _bare(new), module)
+    elif isinstance(new, (bool, int, float)) and not name.startswith("__") and new != was:
+        type.__setattr__(old, name, new)
+
+
+def _bare(member: Any) -> Any:
+    """The function inside a property, a cached property, a static or a class method."""
+    for name in ("fget", "func", "__func__"):
+        member = getattr(member, name, member)
+    return member
 
 
 class Judge:
@@ -85,9 +114,8 @@ class Judge:
         if session.testsfailed:
             return False  # pytest has said what cannot be imported
         self.items = session.items
-        seconds = self.baseline()
-        self.quickest = sorted(seconds, key=seconds.__getitem__)
-        self.limit = 10.0 + 5.0 * sum(seconds.values())
+        self.seconds = self.baseline()
+        self.quickest = sorted(self.seconds, key=self.seconds.__getitem__)
         for number, (mutant, noticed) in enumerate(self.judged(), start=1):
             if noticed == NOBODY:
                 self.survivors.append(mutant)
@@ -142,7 +170,6 @@ class Judge:
             os.close(write)
             return Child(pid, mutant, read)
         try:
-            signal.alarm(round(self.limit))
             silence = os.open(os.devnull, os.O_WRONLY)
             os.dup2(silence, 1)
             os.dup2(silence, 2)
@@ -158,4 +185,9 @@ class Judge:
         except Exception:
             return CLOCK  # it cannot even be imported
         order = [*favourites, *(place for place in self.quickest if place not in favourites)]
-        return next((place for place in order if not self.passes(place)), NOBODY)
+        return next((place for place in order if not self.passes_in_time(place)), NOBODY)
+
+    def passes_in_time(self, place: int) -> bool:
+        """The alarm kills the child, which then says nothing."""
+        signal.alarm(math.ceil(10.0 + 5.0 * self.seconds[place]))
+        return self.passes(place)

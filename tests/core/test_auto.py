@@ -324,7 +324,7 @@ def test_a_missing_intercept_shows():
             choice = bandit.choose(arms)
             rate = 1 / (1 + math.exp(3.9 - 2 * arms[choice, 0]))
             bandit.update(arms[choice], float(rng.random() < rate))
-        levels.append(bandit.explain().level)
+        levels.append(bandit.explain().intercept_shift)
     assert levels[0] < -0.5
     assert abs(levels[1]) < 0.1
 

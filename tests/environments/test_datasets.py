@@ -150,7 +150,7 @@ def served(monkeypatch, tmp_path, content, sha256):
 
     real = pooch.retrieve
     monkeypatch.setattr(pooch, "retrieve", lambda *a: real(*a, downloader=Copy()))
-    return files.Source(("weather.csv",), "https://example.org/weather.csv", "none", sha256)
+    return files.DataSource(("weather.csv",), "https://example.org/weather.csv", "none", sha256)
 
 
 def test_a_download_is_kept_and_checked(monkeypatch, tmp_path):

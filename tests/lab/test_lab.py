@@ -341,7 +341,8 @@ def test_ctrl_c_on_a_local_cluster_waits_for_no_cell(tmp_path):
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors == "driftbandit: interrupted; what was finished is stored\n"
+    # On a busy machine a worker of Dask may log that its scheduler has gone.
+    assert errors.endswith("driftbandit: interrupted; what was finished is stored\n")
     assert time.time() - begin < 10
     assert len(list(tmp_path.glob("r/cells/*.parquet"))) == 1
 

@@ -25,7 +25,9 @@ from driftbandit.loop.errors import BusyError
 from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import backfill, replay
+from driftbandit.loop.writing import retention
 from driftbandit.loop.writing.pending import Pending
+from raw_sql import run_sql
 from topics import ARMS, CLICKS, TOPIC
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
@@ -81,7 +83,7 @@ def check(loop):
 
 def forget_beginnings(loop):
     own = "SELECT seq FROM event WHERE kind = 'shadow'"
-    loop.ledger._base.do(f"DELETE FROM checkpoint WHERE seq IN ({own})")
+    run_sql(loop.ledger.path, f"DELETE FROM checkpoint WHERE seq IN ({own})")
 
 
 def by_hand(loop, without=None, end=None):
@@ -92,8 +94,8 @@ def by_hand(loop, without=None, end=None):
     for change in replay.unfold(loop.ledger, loop.runtime.reread(), None)[1]:
         if isinstance(change, Example) and change.key != without and change.event < (end or 10**9):
             data = events[change.decision].read()
-            vip = {"vip": data["context"].get("vip")}
-            x = OTHER.encode(vip, [data["arms"][data["choice"]]])[0]
+            vip = {"vip": data.context.get("vip")}
+            x = OTHER.encode(vip, [data.arms[data.choices[0]]])[0]
             bandit.update(x, change.value)
     return bandit
 
@@ -165,7 +167,7 @@ def test_promotions_restarts_and_postgres(tmp_path, postgres):
     assert life(postgres.url()) == found
     with Loop(tmp_path / "a.db", training="inline") as loop:
         forget_beginnings(loop)
-        loop.ledger._base.do("DELETE FROM checkpoint")
+        run_sql(loop.ledger.path, "DELETE FROM checkpoint")
     with Loop(tmp_path / "a.db", training="inline") as loop:
         assert both(loop) == found[0]
 
@@ -191,7 +193,7 @@ def test_keep_may_drop_what_a_candidate_has_learnt_from(tmp_path, monkeypatch):
                 check(loop)
         assert [base for base in bases if first < base < born]
         assert max(bases) > born
-        with loop.ledger.undivided():  # nothing goes that somebody reads
+        with loop.ledger.pinned():  # nothing goes that somebody reads
             play(loop, 160, 40)
         assert loop.ledger.base == max(bases)
         play(loop, 200, 20)
@@ -206,7 +208,7 @@ def test_what_a_candidate_began_with_is_kept_until_the_base_knows_it(tmp_path, m
     monkeypatch.setattr("driftbandit.loop.writing.writer.EVERY", 10)
     with opened(tmp_path / "a.db", retention=300) as loop:
         play(loop, 0, 50)
-        mark = loop.runtime.writer.mark()
+        mark = loop.runtime.windows.mark()
         text, state = replay.checkpoint(loop.runtime.learner, loop.runtime.candidates, mark)
         loop.shadow("new", features=OTHER)
         loop.trial("new", share=0.5)
@@ -214,7 +216,7 @@ def test_what_a_candidate_began_with_is_kept_until_the_base_knows_it(tmp_path, m
         seen = {loop.ledger.base}
         for k in range(50, 110):
             play(loop, k, 1)
-            loop.runtime.writer._trim()
+            retention.let_go(loop.ledger, loop.runtime.windows, loop.runtime.writer.clock)
             if loop.ledger.base not in seen:
                 seen.add(loop.ledger.base)
                 check(loop)
@@ -232,7 +234,7 @@ def test_who_is_erased_is_not_in_the_past_that_is_learnt(tmp_path):
         loop.erase(key="p1", relearn=True)
         assert np.array_equal(one(loop).learner.bandit.theta, without.theta)
         assert not np.array_equal(without.theta, with_all.theta)
-        assert loop.ledger._base.ask("SELECT count(*) FROM checkpoint", ())[0][0] == 1
+        assert run_sql(loop.ledger.path, "SELECT count(*) FROM checkpoint") == [(1,)]
         loop.shadow("later", features=OTHER)  # all others are in the log
         assert np.array_equal(one(loop, "later").learner.bandit.theta, without.theta)
         play(loop, 60, 20)
@@ -242,17 +244,17 @@ def test_who_is_erased_is_not_in_the_past_that_is_learnt(tmp_path):
 
 
 class Slow:
-    """Stops a pupil before its first examples until it may go on."""
+    """Stops a candidate that has read the past, before its first example, until it may go on."""
 
     def __init__(self, monkeypatch):
-        self.here, self.go, train = threading.Event(), threading.Event(), backfill.Pupil._train
+        self.here, self.go, asked_for = threading.Event(), threading.Event(), backfill.asked_for
 
-        def slowly(pupil, examples, events):
+        def slowly(event, data):
             self.here.set()
             assert self.go.wait(20)
-            train(pupil, examples, events)
+            return asked_for(event, data)
 
-        monkeypatch.setattr(backfill.Pupil, "_train", slowly)
+        monkeypatch.setattr(backfill, "asked_for", slowly)
 
 
 def test_decisions_and_training_go_on_meanwhile(tmp_path, monkeypatch):
@@ -304,7 +306,7 @@ def test_killed_in_the_middle(tmp_path, monkeypatch, caplog):
     loop = opened(tmp_path / "a.db")
     play(loop, 0, 30)
     with monkeypatch.context() as patch:
-        patch.setattr(backfill.Pupil, "_train", killed)
+        patch.setattr(backfill, "asked_for", killed)
         with pytest.raises(KeyboardInterrupt):
             loop.shadow("new", features=OTHER)
     assert "shadow" not in loop.counts
@@ -326,7 +328,7 @@ def test_killed_in_the_middle(tmp_path, monkeypatch, caplog):
     loop = Loop(tmp_path / "a.db", training="inline")
     assert not [r for r in caplog.records if "has learnt" in r.getMessage()]
     assert both(loop) == found
-    loop.ledger._base.do("UPDATE checkpoint SET state = x'7b7d'")
+    run_sql(loop.ledger.path, "UPDATE checkpoint SET state = x'7b7d'")
     loop.ledger.close()
     with Loop(tmp_path / "a.db", training="inline") as loop:
         assert both(loop) == found  # damaged, and trained again
@@ -342,7 +344,7 @@ def test_older_logs_say_nothing_and_mean_no_history(tmp_path):
         play(loop, 20, 20)
         found.append(both(loop))
         old = "UPDATE event SET data = json_remove(data, '$.history') WHERE kind = 'shadow'"
-        loop.ledger._base.do(old)
+        run_sql(path, old)
         loop.ledger.close()
         with Loop(path, training="inline") as loop:
             assert both(loop) == found[0]
@@ -371,9 +373,9 @@ def test_others_who_decide_hear_of_it_and_may_take_over(postgres):
         one_.shadow("new", features=OTHER)
         until(lambda: "new" in two.runtime.candidates.candidates)
         on(one_, two, start=20)
+        until(lambda: one(one_).learner.examples == one(two).learner.examples == 40)
         assert one_.wait_until_trained(10)
         until(lambda: both(one_) == both(two))
-        assert two.runtime.candidates.candidates["new"].learner.examples == 40
         one_.close()
         until(lambda: two.health().trains)
         two.shadow("newer", policy=AutoDOMD)

@@ -183,10 +183,10 @@ def by_hand(loop, upto, history=False):
             born = True
             continue
         data = events[change.decision].read()
-        arm, age = data["arms"][data["choice"]], {"age": data["context"]["age"]}
+        arm, age = data.arms[data.choices[0]], {"age": data.context["age"]}
         live.update(FEATURES.encode(age, [arm])[0], change.value)
         if born or history:
-            wide.update(WIDER.encode(data["context"], [arm])[0], change.value)
+            wide.update(WIDER.encode(data.context, [arm])[0], change.value)
     return live, wide
 
 
@@ -206,11 +206,11 @@ def test_what_is_logged_is_the_mixture(tmp_path, history):
         seen = 0
         for event in decisions(loop)[10::3]:
             data = event.read()
-            live, wide = by_hand(loop, data["learner"][1], history)
-            arms, age = data["arms"], {"age": data["context"]["age"]}
+            live, wide = by_hand(loop, data.learner[1], history)
+            arms, age = data.arms, {"age": data.context["age"]}
             p = 0.75 * floored(live, FEATURES.encode(age, arms))
-            p += 0.25 * floored(wide, WIDER.encode(data["context"], arms))
-            assert np.allclose(data["p"], p, atol=1e-12)
+            p += 0.25 * floored(wide, WIDER.encode(data.context, arms))
+            assert np.allclose(data.p, [p], atol=1e-12)
             seen += len(set(np.round(p, 9))) == 3
         assert seen > 3  # they did not always agree
 
@@ -221,7 +221,7 @@ def test_trial_draws_follow_the_mixture():
         loop.shadow("even", exploration=Floor(1.0))
         loop.trial("even", share=0.6)
         made = [loop.decide({"age": 30}, ARMS, id=f"{k}", at=1.0).arm for k in range(400)]
-        p = np.array(decisions(loop)[0].read()["p"])
+        p = np.array(decisions(loop)[0].read().p[0])
         counts = [made.count(arm) for arm in ARMS]
         assert sorted(np.round(p, 12)) == [0.24, 0.24, 0.52]
         assert stats.chisquare(counts, 400 * p).pvalue > 0.001
@@ -268,7 +268,7 @@ def test_promotion_needs_a_proof_and_says_what_is_missing(tmp_path):
         assert loop.compare().lead("wide", "live").low > 0.0
         loop.promote("wide", expected_live="live")
         event = next(e for e in loop.ledger.read() if e.kind == "promote").read()
-        assert (event["name"], event["over"], event["forced"]) == ("wide", "live", False)
+        assert (event.name, event.over, event.forced) == ("wide", "live", False)
         assert loop.settings.trials == {}
         assert loop.compare().leads == ()  # all begins anew
         play(loop, 460, 30)
@@ -320,7 +320,7 @@ def test_the_guard_lets_the_default_take_over_until_somebody_promotes(tmp_path):
     with Loop(tmp_path / "a.db", training="inline", mode="active") as loop:
         assert on(loop, 320, 20).role == "apprentice"  # no option undoes it
         loop.promote("live", expected_live="default", force=True)
-        assert on(loop, 340, 5).role == "live"
+        assert on(loop, 340, 5).role == "active"
         assert on(loop, 345, 260).role == "apprentice"
         assert loop.counts["demote"] == 2
         check(loop)
@@ -335,7 +335,7 @@ def test_an_apprentice_is_promoted_over_the_default(tmp_path):
         with pytest.raises(ValueError, match="'default' acts now"):
             loop.promote("wide", expected_live="live")
         loop.promote("wide", expected_live="default")
-        assert loop.settings.mode == "live"
+        assert loop.settings.mode == "active"
         play(loop, 400, 20)
         check(loop)
 
@@ -348,11 +348,11 @@ def test_columns_of_candidates_are_taken_and_others_refused(tmp_path):
         loop.shadow("wide", features=required)
         loop.trial("wide", share=0.5)
         play(loop, 0, 10, vip=False)  # it cannot read them, and nothing else happens
-        assert "trial" not in decisions(loop)[-1].read()
+        assert not decisions(loop)[-1].read().trial
         loop.close_windows(10_000.0)
         assert loop.compare().unread == {"wide": 10}
         play(loop, 1000, 20)
-        assert "trial" in decisions(loop)[-1].read()
+        assert decisions(loop)[-1].read().trial
         with pytest.raises(ValueError, match="'vipp', which is not declared"):
             loop.decide({"vipp": True}, ARMS, at=12_000.0)
         why = loop.decide({"age": 30, "vip": True}, ARMS, id="w", at=12_000.0).why
@@ -433,7 +433,7 @@ def test_mistakes_are_refused_with_a_remedy(tmp_path):
                 "b", policy=DOMD(problem=FEATURES.problem(CLICKS), exploration="thompson")
             ),
             "exploration must be": lambda: loop.shadow("b", exploration="Floor"),
-            "pass that, too": lambda: loop.shadow("b", features=WIDER, half_life="1h"),
+            "pass policy=, too": lambda: loop.shadow("b", features=WIDER, half_life="1h"),
             "history must be": lambda: loop.shadow("b", features=WIDER, history="yes"),
             "did you mean 'new'": lambda: loop.trial("newer"),
             "less than 1": lambda: loop.trial("new", share=1.0),
@@ -475,14 +475,14 @@ def test_mistakes_are_refused_with_a_remedy(tmp_path):
             loop.decide({"age": 30}, ARMS, at=1.0)
 
 
-def test_a_example_takes_along_the_metrics_that_came_before_it():
-    book = RewardWindows(wait=10.0, missing=0.0)
+def test_an_example_takes_along_the_metrics_that_came_before_it():
+    windows = RewardWindows(wait=10.0, missing=0.0)
     said = [("decide", 0.0, "{}")]
     said += [("metric", 1.0, json.dumps({"name": n, "value": v})) for n, v in (("a", 1), ("b", 2))]
     said += [("metric", 2.0, json.dumps({"name": "a", "value": 3})), ("advance", 10.0, "{}")]
     said += [("metric", 11.0, json.dumps({"name": "b", "value": 4}))]
     for seq, (kind, at, data) in enumerate(said, start=1):
-        changes = book.apply(Event(seq, kind, at, "d", None, data)).changes
+        changes = windows.apply(Event(seq, kind, at, "d", None, data)).changes
         if kind == "advance":
             assert changes[0].metrics == (("a", 3.0), ("b", 2.0))
 
@@ -511,15 +511,15 @@ def test_the_gate_is_that_of_the_benchmark_and_does_not_depend_on_how_rows_are_c
         bounds, found = gate.lead(parts), []
         all_rows = [row for part in parts for row in rows(*part)]
         for cut in (1, 7, 100):
-            tally, opened_at = Totals(), []
+            totals, opened_at = Totals(), []
             for first, last in ((0, 250), (250, n)):
                 for j in range(first, last, cut):
-                    tally.add(all_rows[j : min(j + cut, last)])
-                own = lead(tally, ("new", "live", ""), Reward(0, 1), gate.ALPHA)
+                    totals.add(all_rows[j : min(j + cut, last)])
+                own = lead(totals, ("new", "live", ""), Reward(0, 1), gate.ALPHA)
                 opened_at.append((own.low, own.better > 0))
             assert np.allclose([low for low, _ in opened_at], bounds, rtol=0, atol=1e-9)
             assert [better for _, better in opened_at] == (bounds > 0.0).tolist()
-            found.append(tally.state())
+            found.append(totals.state())
         assert found[0] == found[1] == found[2]
         assert (bounds[-1] > 0.0) == (effect > 0.0)
 
@@ -538,12 +538,12 @@ def test_a_loop_has_the_bounds_of_the_benchmark_on_the_rows_of_its_log(gate, tmp
             if isinstance(example, Example):
                 data = events[example.decision].read()
                 live, _ = by_hand(loop, count)
-                X = FEATURES.encode({"age": data["context"]["age"]}, data["arms"])
+                X = FEATURES.encode({"age": data.context["age"]}, data.arms)
                 parts["q"] += live.policy.problem.family.mu(X @ live.theta).tolist()
-                parts["h"] += data["p"]
-                parts["new"] += data["trial"]["wide"][1]
-                parts["live"] += data["trial"]["live"][1]
-                parts["chosen"].append(data["choice"])
+                parts["h"] += data.p[0]
+                parts["new"] += data.trial["wide"][1]
+                parts["live"] += data.trial["live"][1]
+                parts["chosen"].append(data.choices[0])
                 parts["R"].append(example.value)
         n, found = len(parts["R"]), {name: np.array(part) for name, part in parts.items()}
         start = np.arange(0, 3 * n, 3)

@@ -45,15 +45,25 @@ def trainers(*loops):
     return [loop for loop in loops if loop.health().trains]
 
 
-def lose(url, loop):
-    """Its connections end, as when its machine does."""
-    pids = (
-        loop.ledger._base._writer.info.backend_pid,
-        loop.ledger._base._reader.info.backend_pid,
-    )
+def lose(url, before):
+    """Connections that began before a time end, as when their machine does."""
+    others = "datname = current_database() AND pid <> pg_backend_pid()"
+    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     with psycopg.connect(url, autocommit=True) as base:
-        for pid in pids:
-            base.execute("SELECT pg_terminate_backend(%s)", (pid,))
+        ended = base.execute(f"{end} WHERE {others} AND backend_start < %s", (before,)).fetchall()
+        assert len(ended) >= 2  # one writes, one reads
+
+
+def moment(url):
+    """The time of the database."""
+    with psycopg.connect(url, autocommit=True) as base:
+        return base.execute("SELECT clock_timestamp()").fetchone()[0]
+
+
+def two_processes(url, **options):
+    """Two loops that share nothing but the database, and a time between their beginnings."""
+    one, between = Loop(url, **options), moment(url)
+    return one, Loop(url), between
 
 
 def check(url, wait, missing):
@@ -125,12 +135,12 @@ def test_many_threads_of_two_deciders_make_one_log(url, monkeypatch):
 
 @pytest.mark.parametrize("reward", [SOON, AT_ONCE])
 def test_another_trains_when_one_is_lost(url, reward):
-    one, two = Loop(url, reward=reward, **NEW), Loop(url)
-    assert (trainers(one, two)) == [one]
+    one, two, between = two_processes(url, reward=reward, **NEW)
+    assert trainers(one, two) == [one]
     for n in range(30):
         loop = (one, two)[n % 2]
         loop.reward(loop.decide({"age": 20 + n}, ARMS).id, n % 2)
-    lose(url, one)
+    lose(url, between)
     begun = time.monotonic()
     for n in range(30):
         two.reward(two.decide({"age": 20 + n}, ARMS, id=f"n{n}").id, 1)
@@ -155,16 +165,15 @@ def test_another_trains_when_one_is_lost(url, reward):
 
 def test_examples_that_nobody_stored_are_trained_by_the_next(url, monkeypatch):
     """The one who trains dies before it leaves a snapshot of anything."""
-    monkeypatch.setattr("driftbandit.loop.training.snapshots.PAUSE", 3600.0)
-    one, two = Loop(url, reward=AT_ONCE, **NEW), Loop(url)
-    one.runtime.trainer._again = 1e18
+    monkeypatch.setattr(Ledger, "publish", lambda *_: None)
+    one, two, between = two_processes(url, reward=AT_ONCE, **NEW)
     for n in range(20):
         one.reward(one.decide({"age": 20 + n}, ARMS).id, n % 2)
     assert one.wait_until_trained(10)
     until(lambda: two.lag.examples == 20)
     assert two.digest != one.digest
     assert not two.wait_until_trained(0.0)
-    lose(url, one)
+    lose(url, between)
     assert two.wait_until_trained(10)
     assert two.digest == one.digest
     assert two.lag.examples == 0
@@ -239,7 +248,7 @@ def test_two_may_declare_the_same_loop_at_once(url):
     assert len(trainers(*found)) == 1
     for loop in found:
         loop.close()
-    assert [event.kind for event in check(url, 3600, 0)] == ["declare", "set"]
+    assert [event.kind for event in check(url, 3600, 0)] == ["declare", "configure"]
 
 
 def test_who_stops_in_its_turn_is_thrown_out(url, monkeypatch):
@@ -263,7 +272,8 @@ def test_an_older_database_is_brought_up_to_date(url):
         loop.decide({"age": 30}, ARMS, id="d")
     with psycopg.connect(url, autocommit=True) as base:
         base.execute("DROP TABLE snapshot")
-        base.execute("DELETE FROM driftbandit_migration WHERE step = 3")
+        base.execute("ALTER TABLE event DROP COLUMN k, DROP COLUMN v")
+        base.execute("DELETE FROM driftbandit_migration WHERE step >= 3")
     with Loop(url) as one, Loop(url) as two:
         assert two.reward("d", 1) == "counted"
         assert one.counts["decide"] == 1
@@ -281,7 +291,8 @@ def test_candidates_travel(url):
             made = loop.decide({"age": 20 + n, "hour": n % 24}, ARMS, default="a")
             loop.reward(made.id, n % 2)
 
-    with Loop(url, reward=AT_ONCE, **NEW) as one, Loop(url) as two:
+    one, two, between = two_processes(url, reward=AT_ONCE, **NEW)
+    with one, two:
         with pytest.raises(ValueError, match="trained by another"):
             two.shadow("wide", features=wider)
         one.shadow("wide", features=wider)
@@ -294,7 +305,7 @@ def test_candidates_travel(url):
         until(lambda: two.settings == one.settings and two.features == wider)
         play(one, two)
         in_step(one, two)
-        lose(url, one)
+        lose(url, between)
         until(lambda: two.health().trains)
         play(two)
         assert two.wait_until_trained(10)

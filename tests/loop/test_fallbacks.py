@@ -44,7 +44,7 @@ def test_a_recorded_decision_is_the_default_and_trains():
 def test_recorded_and_replayed_learners_are_equal(tmp_path):
     with opened(tmp_path / "shop.db") as loop:
         for k in range(40):
-            act = loop.record if k % 3 == 0 else loop.decide
+            act = loop.record_fallback if k % 3 == 0 else loop.decide
             act({"age": 20 + k}, ARMS, id=f"d{k}", default="a", at=float(k))
             loop.reward(f"d{k}", k % 2, at=float(k))
         loop.close_windows(1000.0)
@@ -102,7 +102,7 @@ def test_refusals():
             loop.record_fallback({"age": 30}, ARMS, id="x", default=None)
         with pytest.raises(ValueError, match="one of the arms"):
             loop.record_fallback({"age": 30}, ARMS, id="x", default="c", at=0.0)
-        (wrong,) = loop.submit_many([("record", {"context": {"age": 30}, "arms": ARMS})])
+        (wrong,) = loop.submit_many([("record_fallback", {"context": {"age": 30}, "arms": ARMS})])
         assert "pass both" in str(wrong)
         loop.close_windows(at=500.0)
         with pytest.raises(ValueError, match="too long ago"):
@@ -139,7 +139,7 @@ def test_a_client_sends_what_it_decided_once_the_service_is_back(tmp_path):
     with Loop(path, name="news") as loop:
         rows = loop.log().to_dicts()
     assert [row["id"] for row in rows] == [*(each.id for each in away), slate.id, slate.id, made.id]
-    assert [row["role"] for row in rows] == ["fallback"] * 5 + ["live"]
+    assert [row["role"] for row in rows] == ["fallback"] * 5 + ["active"]
     assert [row["key"] for row in rows[:3]] == ["k0", "k1", "k2"]
     assert rows[0]["reward"] == 1.0
 

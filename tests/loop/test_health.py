@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from driftbandit import DOMD, AutoDOMD, Category, Features, Loop, Number, Reward
-from driftbandit.loop.reporting import watch
+from driftbandit.loop.reporting import health as reports
 from driftbandit.loop.reporting.policy_values import default, estimate, value
 
 CLICKS = Reward(0, 1, wait=100, missing=0)
@@ -59,7 +59,7 @@ def test_values_by_the_logs_own_probabilities():
     assert found.values["loop"].mean == pytest.approx(r.mean())
     assert found.values["loop"].mean > found.values["uniform"].mean
     favourite = np.array([max(each) for each in log["probabilities"]])
-    assert found.exploration == pytest.approx(np.mean(1.0 - favourite)) == pytest.approx(0.2)
+    assert found.exploration_share == pytest.approx(np.mean(1.0 - favourite)) == pytest.approx(0.2)
 
 
 def test_intervals_cover_the_truth():
@@ -100,8 +100,8 @@ def test_what_the_log_cannot_tell_is_unknown():
         play(loop, 300, default="b")
         found = loop.health()  # who is held out says nothing of uniform choices, but of the default
         log = loop.log()
-        live = (log["role"] == "live").sum()
-        assert found.values["uniform"].rows == live < 300
+        active = (log["role"] == "active").sum()
+        assert found.values["uniform"].rows == active < 300
         assert found.values["default"].rows == 300
         assert inside(found.values["uniform"], np.mean(list(TRUTH.values())))
 
@@ -147,7 +147,7 @@ def test_calibration_shows_what_was_not_expected():
         play(loop, 400)
         play(loop, 60, dict.fromkeys(TRUTH, 0.0), seed=1, start=2000.0)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(watch, "WINDOW", 120)
+            patch.setattr(reports, "WINDOW", 120)
             found = loop.health()
         assert found.recent <= 61
         assert found.bias.high < 0.0

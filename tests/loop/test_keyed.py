@@ -54,13 +54,14 @@ def begun(policy, population):
 def by_hand(loop):
     """Population and learners, trained example by example from the log."""
     policy = DOMD(problem=FEATURES.problem(CLICKS))
-    population, own = Bandit(policy), {}
+    population_row, own = policy.fresh.copy(), {}
+    population = Bandit.from_row(policy, population_row)
     lines = {line["seq"]: line for line in loop.log().iter_rows(named=True)}
     for example in replay.unfold(loop.ledger, loop.runtime.reread(), None)[1]:
         assert isinstance(example, Example)
         line = lines[example.decision]
         if line["key"] not in own:
-            row = np.array(policy.rows(population._memory)[0])
+            row = population_row.copy()
             own[line["key"]] = Bandit.from_row(policy, born(policy, row))
             theta, H = begun(policy, row)
             assert np.array_equal(own[line["key"]].theta, theta)
@@ -84,10 +85,11 @@ def test_each_key_has_its_learner(tmp_path):
         population, own = by_hand(loop)
         learner = loop.runtime.learner
         assert np.array_equal(population.theta, learner.bandit.theta)
-        assert set(own) == set(learner._own) == {f"u{k}" for k in range(5)}
+        found = learner.bandits
+        assert set(own) == set(found) == {f"u{k}" for k in range(5)}
         for key, bandit in own.items():
-            assert np.array_equal(bandit.theta, learner._own[key].bandit.theta)
-            assert np.array_equal(bandit.curvature, learner._own[key].bandit.curvature)
+            assert np.array_equal(bandit.theta, found[key].theta)
+            assert np.array_equal(bandit.curvature, found[key].curvature)
             assert bandit.rounds < population.rounds
         check(loop)
         digest = loop.digest
@@ -131,7 +133,7 @@ def test_in_time_and_while_growing(tmp_path, half_life):
         check(loop)
         digest = loop.digest
         learner = loop.runtime.learner
-        assert {own.row.size for own in learner._own.values()} == {learner.row.size}
+        assert {own.theta.size for own in learner.bandits.values()} == {loop.features.size}
     with Loop(tmp_path / "a.db", training="inline") as loop:
         assert loop.digest == digest
         check(loop)
@@ -142,7 +144,7 @@ def test_who_is_erased_has_no_learner(tmp_path, relearn):
     with opened(tmp_path) as loop:
         play(loop)
         loop.erase(key="u3", relearn=relearn)
-        assert "u3" not in loop.runtime.learner._own
+        assert "u3" not in loop.runtime.learner.bandits
         play(loop, 30, seed=1, start=5000.0)
         check(loop)
         digest = loop.digest

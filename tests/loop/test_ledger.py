@@ -15,8 +15,8 @@ from driftbandit.loop.storage.ledger import Ledger
 from naive_book import examples
 
 
-def event(seq, kind="decide", at=0.0, id=None, data="{}", key=None):
-    return Event(seq, kind, at, id or (f"d{seq}" if kind == "decide" else None), key, data)
+def event(seq, kind="decide", at=0.0, id=None, data="{}", key=None, k=None):
+    return Event(seq, kind, at, id or (f"d{seq}" if kind == "decide" else None), key, data, k)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -52,8 +52,9 @@ def test_events_come_back_in_order(ledger):
     assert ledger.find("17") is None
     assert ledger.events([3, 9]) == {3: events[2], 9: events[8]}
     assert all(e.data == "{}" for e in ledger.read(light=True))
-    ledger.append([event(5001, data=encode({"k": 3}))])  # a slate, whose size matters
-    assert [e.data for e in ledger.read(5000, light=True)] == ["{}", '{"k":3}']
+    ledger.append([event(5001, k=3), event(5002, "metric", data='{"x":1}')])
+    light = [(e.data, e.k) for e in ledger.read(5000, light=True)]
+    assert light == [("{}", None), ("{}", 3), ('{"x":1}', None)]  # the size of a slate matters
 
 
 def test_two_loops_live_in_one_file(ledger, address):
@@ -91,7 +92,7 @@ def test_checkpoints_and_what_they_replace(ledger, address):
         pass
     assert ledger.checkpoints() == marks[1:]
     assert [e.seq for e in ledger.read(6)] == [6, 7, 8]
-    assert [e.kind for e in ledger.declared()] == ["declare"]
+    assert [e.kind for e in ledger.lasting()] == ["declare"]
     with pytest.raises(LedgerError, match=r"event 2 .* is missing"):
         list(ledger.read())
     ledger.close()
@@ -231,52 +232,52 @@ def test_plain_values():
     import numpy as np
 
     odd = {"a": np.float32(0.1), "b": np.int64(3), "c": np.bool_(True), "d": float("nan")}
-    odd |= {"e": np.array([1.5, 2.0]), "f": (1, None), "g": decimal.Decimal("2.5"), "h": "\ud800"}
-    again = Event(1, "decide", 0.0, data=write(odd)).read()
+    odd |= {"e": np.array([1.5, 2.0]), "f": (1, None), "g": decimal.Decimal("2.5"), "h": "ü €"}
+    again = Event(1, "configure", 0.0, data=encode(plain(odd))).read()
     assert again == plain(odd)
     assert again == {"a": float(np.float32(0.1)), "b": 3, "c": True, "d": None, "e": [1.5, 2.0],
-                     "f": [1, None], "g": 2.5, "h": "\ud800"}  # fmt: skip
+                     "f": [1, None], "g": 2.5, "h": "ü €"}  # fmt: skip
     for bad in (float("inf"), object(), b"bytes", {1: 2}, 1j):
         with pytest.raises(ValueError, match=r"pass None|convert|text"):
-            encode({"x": bad, "y": float("nan")})
-    with pytest.raises(LedgerError, match="damaged"):
+            plain({"x": bad, "y": float("nan")})
+    with pytest.raises(LedgerError, match="event 7 is damaged"):
         Event(7, "decide", 0.0, data="[1]").read()
 
 
-def said(book, kind, at=0.0, id=None, **data):
+def said(windows, kind, at=0.0, id=None, **data):
     data = {"of": None, "clipped": False} | data
-    return book.apply(Event(book.seq + 1, kind, at, id, None, encode(data)))
+    return windows.apply(Event(windows.seq + 1, kind, at, id, None, encode(data)))
 
 
 def test_the_last_word_inside_the_window_counts():
-    book = RewardWindows(10.0, 0.0)
-    said(book, "decide", 0.0, "a")
-    assert said(book, "reward", 1.0, "a", value=1.0).word == "counted"
-    assert said(book, "reward", 99.0, "a", value=0.5).word == "corrected"  # only seq orders
-    assert said(book, "advance", 9.9).changes == []
-    assert said(book, "advance", 10.0).changes == [Example(5, 1, 0.0, 0.5)]
-    assert said(book, "reward", 3.0, "a", value=1.0, of=1).word == "late"
-    assert said(book, "cancel", 3.0, "a", of=1).word == "late"
+    windows = RewardWindows(10.0, 0.0)
+    said(windows, "decide", 0.0, "a")
+    assert said(windows, "reward", 1.0, "a", value=1.0).word == "counted"
+    assert said(windows, "reward", 99.0, "a", value=0.5).word == "corrected"  # only seq orders
+    assert said(windows, "advance", 9.9).changes == []
+    assert said(windows, "advance", 10.0).changes == [Example(5, 1, 0.0, 0.5)]
+    assert said(windows, "reward", 3.0, "a", value=1.0, of=1).word == "late"
+    assert said(windows, "cancel", 3.0, "a", of=1).word == "late"
 
 
 def test_examples_come_in_order_of_time():
-    book = RewardWindows(10.0, 0.0)
+    windows = RewardWindows(10.0, 0.0)
     for at, id in ((3.0, "a"), (1.0, "b"), (2.0, "c"), (1.0, "d")):
-        said(book, "decide", at, id)
-    said(book, "cancel", 0.0, "c")
-    assert [example.decision for example in said(book, "advance", 99.0).changes] == [2, 4, 1]
-    assert book.counts["missing"] == 3
+        said(windows, "decide", at, id)
+    said(windows, "cancel", 0.0, "c")
+    assert [example.decision for example in said(windows, "advance", 99.0).changes] == [2, 4, 1]
+    assert windows.counts["missing"] == 3
 
 
 def test_without_a_wait_the_first_reward_closes():
-    book = RewardWindows(0.0, 0.0)
+    windows = RewardWindows(0.0, 0.0)
     for id in "abc":
-        said(book, "decide", 5.0, id)
-    assert said(book, "advance", 1e9).changes == []
-    assert [c.decision for c in said(book, "reward", 0.0, "b", value=1.0).changes] == [2]
-    assert said(book, "reward", 0.0, "b", value=0.0, of=2).word == "late"
-    assert said(book, "reward", 0.0, "nobody", value=0.0).word == "unknown"
-    assert [c.decision for c in said(book, "reward", 0.0, "a", value=1.0).changes] == [1]
+        said(windows, "decide", 5.0, id)
+    assert said(windows, "advance", 1e9).changes == []
+    assert [c.decision for c in said(windows, "reward", 0.0, "b", value=1.0).changes] == [2]
+    assert said(windows, "reward", 0.0, "b", value=0.0, of=2).word == "late"
+    assert said(windows, "reward", 0.0, "nobody", value=0.0).word == "unknown"
+    assert [c.decision for c in said(windows, "reward", 0.0, "a", value=1.0).changes] == [1]
     kept = RewardWindows(0.0, 0.0, retention=100.0)
     said(kept, "decide", 5.0, "a")
     assert said(kept, "advance", 105.0).changes == []
@@ -284,48 +285,34 @@ def test_without_a_wait_the_first_reward_closes():
 
 
 def test_a_reward_may_come_before_its_decision():
-    book = RewardWindows(10.0, None)
-    assert said(book, "reward", 0.0, "a", value=1.0).word == "held"
-    assert said(book, "cancel", 5.0, "b").word == "held"
-    said(book, "advance", 9.0)
-    said(book, "decide", 5.0, "a")
-    assert said(book, "decide", 5.0, "b").word == "cancelled"
-    assert said(book, "reward", 0.0, "c", value=1.0).word == "held"
-    said(book, "advance", 10.0)
-    assert book.counts["expired"] == 1
-    said(book, "decide", 12.0, "c")
-    changes = said(book, "advance", 99.0).changes
+    windows = RewardWindows(10.0, None)
+    assert said(windows, "reward", 0.0, "a", value=1.0).word == "held"
+    assert said(windows, "cancel", 5.0, "b").word == "held"
+    said(windows, "advance", 9.0)
+    said(windows, "decide", 5.0, "a")
+    assert said(windows, "decide", 5.0, "b").word == "cancelled"
+    assert said(windows, "reward", 0.0, "c", value=1.0).word == "held"
+    said(windows, "advance", 10.0)
+    assert windows.counts["expired"] == 1
+    said(windows, "decide", 12.0, "c")
+    changes = said(windows, "advance", 99.0).changes
     assert [(c.decision, c.value) for c in changes] == [(4, 1.0)]  # c's reward had gone
     assert examples([], 10.0, None) == []
 
 
-def test_what_is_open_follows_from_where_the_book_says():
-    book, events = RewardWindows(10.0, 0.0), []
+def test_what_is_open_follows_from_where_the_windows_say():
+    windows, events = RewardWindows(10.0, 0.0), []
     for k in range(50):
         known, early = ({"value": k, "of": of, "clipped": False} for of in (1, None))
         for each in (
-            Event(book.seq + 1, "decide", k, f"d{k}"),
-            Event(
-                book.seq + 2,
-                "reward",
-                k,
-                f"d{k // 2}",
-                None,
-                write(known),
-            ),
-            Event(
-                book.seq + 3,
-                "reward",
-                k,
-                f"d{k + 3}",
-                None,
-                write(early),
-            ),
-            Event(book.seq + 4, "advance", k),
+            Event(windows.seq + 1, "decide", k, f"d{k}"),
+            Event(windows.seq + 2, "reward", k, f"d{k // 2}", None, encode(known)),
+            Event(windows.seq + 3, "reward", k, f"d{k + 3}", None, encode(early)),
+            Event(windows.seq + 4, "advance", k),
         ):
             events.append(each)
-            book.apply(each)
+            windows.apply(each)
         part = RewardWindows(10.0, 0.0)
-        for each in events[book.since - 1 :]:
+        for each in events[windows.since - 1 :]:
             part.apply(each)
-        assert (part.open, part.early) == (book.open, book.early)
+        assert (part.open, part.early) == (windows.open, windows.early)

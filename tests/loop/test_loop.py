@@ -31,6 +31,7 @@ from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.training import replay
 from driftbandit.loop.writing import pending, writer
 from driftbandit.policies.growth import grown_policy
+from raw_sql import run_sql
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
@@ -139,7 +140,7 @@ def test_every_rule_and_memory(tmp_path, policy, rule, half_life):
         assert loop.settings.exploration == rule
         made = play(loop, 10, start=5000.0)
         check(loop)
-        aged = loop.ledger.find(made[0].id).read()["learner"][2]
+        aged = loop.ledger.find(made[0].id).read().learner[2]
         assert aged > 4000.0 if half_life else aged == 0.0
 
 
@@ -241,7 +242,7 @@ def test_default_modes_and_holdout(tmp_path, caplog):
         assert 10 < share[:100].count("holdout") < 40
         check(loop)
     with again(tmp_path) as loop:
-        assert (loop.settings.mode, loop.settings.holdout) == ("live", 0.25)
+        assert (loop.settings.mode, loop.settings.holdout) == ("active", 0.25)
 
 
 def test_why_adds_up(tmp_path):
@@ -345,8 +346,9 @@ def test_relearning_forgets_what_a_key_trained(tmp_path):
 def test_a_checkpoint_that_was_under_way_does_not_bring_back_what_was_erased(tmp_path):
     with opened(tmp_path) as loop:
         play(loop, key="ann")
-        desk = loop.runtime
-        data, state = replay.checkpoint(desk.learner, desk.panel, desk.clerk.mark())
+        runtime = loop.runtime
+        mark = runtime.windows.mark()
+        data, state = replay.checkpoint(runtime.learner, runtime.candidates, mark)
         loop.erase(key="ann", relearn=True)
         loop.runtime.writer.submit(pending.Pending("checkpoint", data=data, state=state))
         digest = loop.digest
@@ -388,9 +390,9 @@ def test_checkpoints_are_a_cache(tmp_path, monkeypatch):
         digest, points = loop.digest, loop.ledger.checkpoints()
         assert len(points) > 5
         assert all(loop.audit(id).agrees for id in loop.log()["id"][::9])
-        base = loop.ledger._base
-        base.do("UPDATE checkpoint SET state = x'00' WHERE seq = ?", (points[-1].seq,))
-        base.do("UPDATE checkpoint SET state = zeroblob(length(state)) WHERE seq > ?", (0,))
+        path = loop.ledger.path
+        run_sql(path, "UPDATE checkpoint SET state = x'00' WHERE seq = ?", points[-1].seq)
+        run_sql(path, "UPDATE checkpoint SET state = zeroblob(length(state)) WHERE seq > 0")
     with again(tmp_path) as loop:
         assert loop.digest == digest
 
@@ -568,7 +570,7 @@ def test_declared_once(tmp_path):
             again(tmp_path, **other)
     with again(tmp_path, exploration=0.1) as loop:
         assert Recipe.from_dict(loop.declaration.to_dict()) == loop.declaration
-        assert loop.counts["set"] == 2
+        assert loop.counts["configure"] == 2
     with pytest.raises(ValueError, match="pass features="):
         Loop(tmp_path / "shop.db", name="new")
     with pytest.raises(ValueError, match="does not exist"):
@@ -584,13 +586,13 @@ BAD = [
     ({"policy": LinUCB}, "DOMD or AutoDOMD"),
     ({"policy": "DOMD"}, "DOMD or AutoDOMD"),
     ({"policy": DOMD(problem=Features(arm={"x": Flag()}).problem())}, "made for"),
-    ({"exploration": 2.0}, "share"),
+    ({"exploration": 2.0}, "uniform must be at most 1"),
     ({"exploration": "a"}, "share"),
     ({"exploration": True}, "exploration"),
     ({"mode": "off"}, "mode"),
     ({"holdout": 1.0}, "holdout"),
     ({"half_life": "soon"}, "half_life"),
-    ({"retention": "long"}, "keep"),
+    ({"retention": "long"}, "retention"),
     ({"seed": -1}, "seed"),
     ({"clock": "sundial"}, "clock"),
     ({"training": "never"}, "training"),

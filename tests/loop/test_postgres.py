@@ -58,7 +58,7 @@ def test_messages_name_the_database_and_no_password(url, postgres):
             Loop(secret)
         assert "Sesam" not in str(refused.value)
     for wrong in (url + "x", url.replace(str(postgres.port), "1")):
-        with pytest.raises(LedgerError, match="must run and let us in"):
+        with pytest.raises(LedgerError, match="unreachable or refused the login"):
             Loop(wrong, **NEW)
     with pytest.raises(LedgerError, match="not the address"):
         Loop("postgresql://[", **NEW)
@@ -102,7 +102,7 @@ def test_a_service_survives_a_restart_of_its_database(postgres):
         postgres.stop()
         status, problem, _ = ask(port, "POST", "/v1/loops/news/decisions", asked | {"id": "no"})
         assert status == 503
-        assert "database must run" in problem["detail"]
+        assert "the database is unreachable" in problem["detail"]
         assert ask(port, "GET", "/healthz")[0] == 200
         postgres.start()
         until_ready(port)

@@ -251,4 +251,4 @@ def test_what_is_wrong_is_refused():
             loop.reward(slate.id, 1)
         with pytest.raises(ValueError, match="not a slate"):
             loop.reward(plain.id, 1, position=0)
-        assert loop.decide({"position": 2}, ARMS, at=200.0).role == "live"  # one's own, without k
+        assert loop.decide({"position": 2}, ARMS, at=200.0).role == "active"  # one's own, without k

@@ -52,9 +52,8 @@ def test_an_aged_view_learns_as_an_update_with_steps(policy, elapsed):
     aged.forget(steps)
     for each, own in ((bandit, steps), (aged, 0.0)):
         each.update([0.0, 0.6, 0.8], 1.0, steps=own)
-    for name in bandit._memory._fields:
-        one, other = (getattr(each._memory, name) for each in (bandit, aged))
-        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-12, err_msg=name)
+    for one, other in zip(*(each.__getstate__()["memory"] for each in (bandit, aged)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("policy", TIMED)

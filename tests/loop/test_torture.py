@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from driftbandit import DOMD, Category, Features, Flag, Loop, Number, Reward
+from driftbandit.loop.state.definition import defined
 from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import replay
@@ -48,7 +49,7 @@ def allowed():
 
 
 class Play(RuleBasedStateMachine):
-    """A loop and its log: the naive reading of the log and the book agree at every step."""
+    """A loop and its log: the naive reading of the log and the windows agree at every step."""
 
     @initialize(
         wait=st.sampled_from([0, 5, 20]),
@@ -91,9 +92,10 @@ class Play(RuleBasedStateMachine):
     @rule(closed=st.booleans())
     def restart(self, closed):
         digest = self.loop.digest
-        if not closed:  # as after a crash: without a last checkpoint
-            self.loop.runtime._stored = 10**9
-        self.loop.close()
+        if closed:
+            self.loop.close()
+        else:  # as after a crash: without a last checkpoint
+            self.loop.ledger.close()
         self.open()
         assert self.loop.digest == digest
 
@@ -147,7 +149,7 @@ VICTIM = """
     from driftbandit import AutoDOMD, Features, Loop, Number, Reward
     from driftbandit.loop.writing import writer
 
-    clerk.EVERY, clerk.PAUSE = 20, 0.01
+    writer.EVERY, writer.PAUSE = 20, 0.01
     features = Features(context={"age": Number(0, 10)}, arm={"price": Number(0, 10)})
     reward = Reward(0, 1, wait=0.02, missing=0)
     loop = Loop(sys.argv[1], features=features, reward=reward, policy=AutoDOMD, exploration=0.1)

@@ -47,7 +47,7 @@ HORIZON = {"horizon": T}
 # policy, twin, numbers of the policy, numbers of the twin
 PAIRS = {
     "GLM-UCB": (GLMUCB, naive.NaiveGLMUCB, {}, {}),
-    "GLM-UCB as MASTER's base": (GLMUCB, naive.NaiveGLMUCB, {"rule": "master"}, HORIZON),
+    "GLM-UCB as MASTER's base": (GLMUCB, naive.NaiveGLMUCB, {"reading": "master"}, HORIZON),
     "RestartGLB": (RestartGLB, naive.NaiveRestartGLB, {"period": 8}, {"period": 8}),
     "RestartGLB projected": (
         RestartGLB,
@@ -128,11 +128,11 @@ def test_rival_is_its_naive_twin(name, family, S):
         twin.update(X[arm], reward)
 
 
-@pytest.mark.parametrize("rule", ["master", "restart"])
-def test_master_is_its_naive_twin_through_three_blocks(rule):
+@pytest.mark.parametrize("reading", ["master", "restart"])
+def test_master_is_its_naive_twin_through_three_blocks(reading):
     problem = Problem(dim=3, radius=1.0, horizon=T)
     policy = MASTER.from_theory(
-        problem, delta=DELTA, scale=SCALE, regularization=LAM, first_order=3, rule=rule
+        problem, delta=DELTA, scale=SCALE, regularization=LAM, first_order=3, reading=reading
     )
     numbers = {"dim": 3, "link": naive.bernoulli(), "S": 1.0, "lam": LAM}
     numbers |= {"delta": DELTA, "scale": SCALE}
@@ -144,7 +144,7 @@ def test_master_is_its_naive_twin_through_three_blocks(rule):
         horizon=T,
         n0=3,
         coins=lambda tau, m: ndtr(noise[now[0], 0, m]),
-        base=None if rule == "master" else lambda: naive.NaiveGLMUCB(**numbers),
+        base=None if reading == "master" else lambda: naive.NaiveGLMUCB(**numbers),
     )
     memory = policy.init(1)
     for t, (X, u) in enumerate(zip(arms, luck)):
@@ -321,8 +321,8 @@ def test_published_numbers_of_every_radius_and_tuning(column):
     near(sc.coefficient(5000.0, inside=True), 14.508, 87.460)
     near(1 - tuned(BVDGLMUCB, drift).discount, 0.050106, 0.077757)
     near(tuned(BVDGLMUCB, drift).coefficient(5000.0), 4.6481, 18.1794)
-    near(1 - tuned(BVDGLMUCB, drift, rule="quoted").discount, 0.003983, 0.008284)
-    near(1 - tuned(SCDGLUCB, jump, rule="quoted").discount, 0.001170, 0.001170)
+    near(1 - tuned(BVDGLMUCB, drift, reading="quoted").discount, 0.003983, 0.008284)
+    near(1 - tuned(SCDGLUCB, jump, reading="quoted").discount, 0.001170, 0.001170)
     near(1 - tuned(GLBWeightUCB, drift).discount, 0.003515, 0.002918)
     near(tuned(GLBWeightUCB, drift).coefficient(5000.0), 9.0476, 87.8679)
     near(1 - tuned(SCBWeightUCB, drift).discount, 0.007927, 0.013729)
@@ -335,7 +335,7 @@ def test_published_numbers_of_every_radius_and_tuning(column):
     near(rivals.corrected_restart_period(drift), 39, 23)
     near(tuned(GLMUCB, drift).coefficient(5000.0), 4.2, 17.5)
     near(tuned(MASTER, drift).base.coefficient(5000.0), 69.9, 271.7)
-    near(tuned(MASTER, drift, rule="restart").base.coefficient(5000.0), 4.2, 17.5)
+    near(tuned(MASTER, drift, reading="restart").base.coefficient(5000.0), 4.2, 17.5)
 
 
 def test_d_linucbs_first_radius_has_no_noise_mass():
@@ -350,26 +350,26 @@ def test_d_linucbs_first_radius_has_no_noise_mass():
 @pytest.mark.parametrize(
     ("kind", "options", "words"),
     [
-        (BVDGLMUCB, {"rule": "quotes"}, "rule must be one of .*'quoted'"),
-        (SCDGLUCB, {"rule": 3}, "rule must be one of"),
-        (BVDGLMUCB, {"rule": "quoted", "discount": 0.9}, "rule sets the discount"),
-        (GLMUCB, {"rule": "quoted"}, "rule must be one of .*'master'"),
-        (MASTER, {"rule": "original"}, "rule must be one of .*'restart'"),
+        (BVDGLMUCB, {"reading": "quotes"}, "reading must be one of .*'quoted'"),
+        (SCDGLUCB, {"reading": 3}, "reading must be one of"),
+        (BVDGLMUCB, {"reading": "quoted", "discount": 0.9}, "reading sets the discount"),
+        (GLMUCB, {"reading": "quoted"}, "reading must be one of .*'master'"),
+        (MASTER, {"reading": "original"}, "reading must be one of .*'restart'"),
     ],
 )
-def test_a_rule_that_is_none_is_refused(kind, options, words):
+def test_an_unknown_reading_is_refused(kind, options, words):
     with pytest.raises(ValueError, match=words):
         kind.from_theory(known(1.0, path_length=1.0, change_points=1), **options)
 
 
-def test_a_given_base_keeps_its_own_rule():
+def test_a_given_base_keeps_its_own_reading():
     problem = known(1.0)
     base = GLMUCB(problem=problem, regularization=1.0)
-    assert MASTER.from_theory(problem, base=base).base.rule == "restart"
-    with pytest.raises(ValueError, match=r"rule: .* base"):
-        MASTER.from_theory(problem, base=base, rule="master")
+    assert MASTER.from_theory(problem, base=base).base.reading == "restart"
+    with pytest.raises(ValueError, match=r"reading: .* base"):
+        MASTER.from_theory(problem, base=base, reading="master")
     with pytest.raises(ValueError, match="horizon"):
-        GLMUCB(problem=Problem(dim=2, radius=1.0), regularization=1.0, rule="master")
+        GLMUCB(problem=Problem(dim=2, radius=1.0), regularization=1.0, reading="master")
 
 
 BOUNDED, NOISE = "bounded rewards", "sub-Gaussian noise"

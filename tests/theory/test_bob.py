@@ -372,3 +372,18 @@ def test_the_bound_says_what_it_needs():
         theory.bob_regret_bound(Problem(dim=2, radius=1.0, horizon=100))
     with pytest.raises(ValueError, match="horizon"):
         theory.bob_regret_bound(Problem(dim=2, radius=1.0, path_length=1.0))
+
+
+@pytest.mark.parametrize("d", [31, 33, 100])
+def test_more_dimensions_than_the_root_of_the_horizon_make_one_block_and_a_trivial_bound(d):
+    """T = 1024: from d = 32 on, D = T, and the first term of the order is above the range times T,
+    which no regret exceeds. The explicit bound says nothing then either."""
+    problem = replace(S1, dim=d, horizon=1024)
+    block = theory.bob_block(problem)
+    trivial = problem.family.range * 1024
+    assert (block == 1024) == (d > 32)
+    assert (theory.bob_blocks(problem, block) == 1) == (d > 32)
+    assert (problem.family.range * math.sqrt(d) * 1024**0.75 > trivial) == (d > 32)
+    if d > 32:
+        assert theory.bob_selection(problem, block) > trivial
+        assert theory.bob_regret_bound(problem) > trivial

@@ -18,6 +18,7 @@ from driftbandit import (
     GivenArms,
     Greedy,
     Jumps,
+    Poisson,
     RandomWalk,
     SignFlip,
     Uniform,
@@ -49,6 +50,8 @@ WORLDS = [
 ]
 SURE = {"Lemma A.1", "eq. (A.1)", "Lemma A.7", "eq. (A.18)", "Lemma A.3", "Lemma A.9"}
 SURE |= {"Lemma A.7, sharp", "Lemma B.2", "Lemma B.3", "Lemma C.1", "Lemma C.2"}
+SURE |= {"Lemma A.5, lower", "Lemma A.5, upper", "Lemma A.6", "Lemma A.8", "Lemma A.9, squares"}
+SURE |= {"Lemma A.4, repair", "Remark A.1", "Lemma B.3, first half", "Lemma C.2, first half"}
 
 
 def played(world, **options):
@@ -105,8 +108,18 @@ class ByHand:
         f = lambda z: math.exp(-(self.family.m(z) - self.r[s] * z) / self.link.g)  # noqa: E731
         return -math.log(expectation(f, self.x[s] @ self.theta[s], var))
 
-    def sums(self, f, t):
-        return sum(self.gamma ** (t - 1 - s) * f(s) for s in range(t))
+    def sums(self, f, t, power=1):
+        return sum(self.gamma ** (power * (t - 1 - s)) * f(s) for s in range(t))
+
+    def slopes(self, v, z):
+        f = lambda s: (1 - s) * self.family.dmu(v + s * z)  # noqa: E731
+        return integrate.quad(f, 0, 1, epsabs=1e-13)[0]
+
+    def kl(self, s):
+        """Of N(theta_{s+1}, alpha H_{s+1}^-1) from N(theta_s, alpha A_s^-1)."""
+        ratio = self.A[s] @ np.linalg.inv(self.H[s + 1])
+        move = norm2(self.A[s], self.theta[s + 1] - self.theta[s])
+        return (np.trace(ratio) - self.d - np.linalg.slogdet(ratio)[1] + move / self.alpha) / 2
 
     def V(self, t):
         q = self.gamma
@@ -168,6 +181,7 @@ def sides(o, t):
     worst = int(np.argmax(np.array(miss) - o.beta[t] * np.array(width)))
     price = k * o.iota() / math.sqrt(o.lam)
     drift = 2 * o.path_length(t) / (1 - q) ** 1.5
+    luck = o.sums(lambda s: o.ell(s, o.star[s]) - o.mix(s), t)
     found = {
         "Lemma A.1": (
             norm2(o.H[t + 1], new - o.star[t]),
@@ -196,7 +210,25 @@ def sides(o, t):
             o.sums(lambda s: (o.x[s] @ (o.star[t] - o.star[s])) ** 2, t),
             o.V(t) ** 2,
         ),
-        "Lemma A.2": (o.sums(lambda s: o.ell(s, o.star[s]) - o.mix(s), t), o.logs(t)),
+        "Lemma A.5, lower": (
+            o.family.dmu(x @ new) / (2 + o.family.R * abs(x @ (o.star[t] - new))),
+            o.slopes(x @ new, x @ (o.star[t] - new)),
+        ),
+        "Lemma A.5, upper": (
+            o.slopes(x @ new, x @ (o.star[t] - new)),
+            math.exp(o.family.R**2 * (x @ (o.star[t] - new)) ** 2 / 4) * o.family.dmu(x @ new),
+        ),
+        "Lemma A.8": (o.mix(t), (mean_m - o.r[t] * (x @ new)) / g + o.kl(t)),
+        "Lemma A.9, squares": (
+            o.sums(lambda s: (o.x[s] @ (o.star[t] - o.star[s])) ** 2, t, power=2),
+            o.V(t) ** 2,
+        ),
+        "Lemma A.4, repair": (
+            o.sums(lambda s: norm2(np.eye(o.d), o.star[t] - o.star[s]), t),
+            o.V(t) ** 2,
+        ),
+        "Remark A.1": (q * luck, max(luck, 0)),
+        "Lemma A.2": (luck, o.logs(t)),
         "Lemma A.4": (
             drift_loss,
             k / g * o.V(t) ** 2 + o.family.range**2 / (4 * g * k) * o.logs(t),
@@ -212,11 +244,19 @@ def sides(o, t):
             o.potential(t),
         ),
         "Lemma B.3": (sum(o.V(s) for s in range(t + 1)), drift),
+        "Lemma B.3, first half": (
+            sum(o.V(s) for s in range(t + 1)),
+            (1 + math.sqrt(q)) / (1 - q) ** 1.5 * o.path_length(t),
+        ),
         "eq. (B.2)": (
             sum(o.regret[: t + 1]),
             2 * k * S + o.exploration(t) + 2 * price * drift,
         ),
     }
+    M = o.family.self_concordance
+    if o.lam >= 16 * o.alpha * o.d * M**2 / 7:
+        inverse = np.linalg.det(np.eye(o.d) - o.alpha * M**2 * np.linalg.inv(o.H[t + 1]))
+        found["Lemma A.6"] = (inverse**-0.5, 4 / 3)
     if o.problem.change_points is None:
         return found
     D, r = theory.best_D(o.problem, q, lam=o.lam), min(o.family.range, 2 * k * S)
@@ -225,9 +265,22 @@ def sides(o, t):
     ]
     changes = sum((o.star[s] != o.star[s + 1]).any() for s in range(t))
     late = 4 * S * changes * q ** (D / 2) / (1 - q) ** 1.5
+    R = o.family.range
+    best, paper = (
+        theory.best_D(o.problem, q, lam=o.lam, worst=R),
+        theory.D_gamma(o.problem, q, lam=o.lam),
+    )
+    late_of = lambda D: 4 * S * changes * q ** (D / 2) / (1 - q) ** 1.5  # noqa: E731
+    of = lambda D: R * (changes * D + 1) + o.exploration(t) + 2 * price * late_of(D)  # noqa: E731
     return found | {
         "Lemma C.1": (good.count(False), changes * D),
         "Lemma C.2": (sum(o.V(s) for s in range(t + 1) if good[s]), late),
+        "Lemma C.2, first half": (
+            sum(o.V(s) for s in range(t + 1) if good[s]),
+            2 * o.path_length(t) * q ** (D / 2) / (1 - q) ** 1.5,
+        ),
+        "eq. (C.1), R": (sum(o.regret[: t + 1]), of(best)),
+        "eq. (C.2)": (sum(o.regret[: t + 1]), of(paper)),
         "eq. (C.1)": (
             sum(o.regret[: t + 1]),
             r * (changes * D + 1) + o.exploration(t) + 2 * price * late,
@@ -259,6 +312,7 @@ def test_both_sides_are_the_papers(world, link):
         SignFlip(horizon=150, dim=2),
         Jumps(horizon=120, dim=2, radius=0.7, jumps=3, family=Gaussian(0.3, 4.0)),
         Circle(horizon=120, dim=2, family=Binomial(4)),
+        Circle(horizon=60, dim=2, radius=0.5, family=Poisson(8)),
     ],
     ids=lambda w: f"{w.name} {type(w.family).__name__}",
 )
@@ -282,6 +336,7 @@ def test_blocks_of_pairs_change_nothing(monkeypatch):
     run = played(WORLDS[0][0])
     whole = theory.check(run)
     monkeypatch.setattr("driftbandit.theory.losses.PAIRS", 10)  # not one round of two seeds
+    monkeypatch.setattr("driftbandit.theory.auxiliary.PAIRS", 10)
     monkeypatch.setattr("driftbandit.theory.replay.ROUNDS", 7)
     for a, b in zip(whole, theory.check(run)):
         np.testing.assert_allclose(a.left, b.left, rtol=1e-12)

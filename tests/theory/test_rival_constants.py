@@ -154,7 +154,7 @@ def test_discounts():
     ):
         assert found == close(1 - forgetting)
     for tuned in (rivals.bvd_discount, rivals.sc_d_glucb_discount):
-        with pytest.raises(ValueError, match="rule must be one of"):
+        with pytest.raises(ValueError, match="reading must be one of"):
             tuned(ODD, "guessed")
 
 

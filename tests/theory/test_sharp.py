@@ -22,6 +22,7 @@ from driftbandit import (
     theory,
 )
 from driftbandit.theory.losses import bregman
+from odd import ODD, M, S, c, g, k
 
 FAMILIES = (Bernoulli(), Binomial(4), Gaussian(0.3, 4.0), Poisson(8))
 DRIFT, FLIP = Circle(radius=1.0).problem, SignFlip(radius=3.0).problem
@@ -102,9 +103,19 @@ def test_every_sure_line_of_a_run_at_the_least_lambda(family, d):
     assert all(one.holds for one in proof if one.sure), str(proof)
 
 
+def test_alpha_has_the_familys_own_self_concordance():
+    eta, lam = 1 + M * S, 40.0
+    floor = 2 * eta * M * k * S / g
+    assert theory.lam_floor(ODD) == close(floor)
+    assert theory.lam_floor(ODD, step=3.0) == close(floor * 3.0 / eta)
+    assert theory.sharp_alpha(ODD, lam) == close(eta / (1 - floor / lam))
+    assert theory.sharp_alpha(ODD, lam, step=3.0) == close(3.0 / (1 - floor * 3.0 / eta / lam))
+    factor = theory.divergence_factor(M**2 * theory.sharp_alpha(ODD, lam) / lam)
+    assert theory.mix_factor(ODD, lam) == close(factor * theory.sharp_alpha(ODD, lam))
+
+
 def test_the_floor_and_alpha():
-    eta, k, S = 2.0, 0.25, 1.0
-    floor = 2 * eta * k * S
+    eta, floor = 2.0, 2 * 2.0 * 0.25 * 1.0  # 2 eta k S
     assert theory.lam_floor(DRIFT) == close(floor)
     assert theory.sharp_alpha(DRIFT, 3 * floor) == close(1.5 * eta)
     assert theory.sharp_alpha(DRIFT, 1e9) == close(eta)
@@ -139,12 +150,12 @@ def beta_of_bound(problem, bound, lam, gamma):
 
 
 @pytest.mark.parametrize("problem", [DRIFT, FLIP], ids=["drift", "flip"])
-@pytest.mark.parametrize("rule", ["bound", "tracking"])
-def test_the_played_radius_is_the_bounds(problem, rule):
-    policy = DOMD.from_theory(problem, sharp=True, rule=rule)
+@pytest.mark.parametrize("objective", ["bound", "tracking"])
+def test_the_played_radius_is_the_bounds(problem, objective):
+    policy = DOMD.from_theory(problem, sharp=True, objective=objective)
     lam, gamma = policy.regularization, policy.discount
     bound = theory.sharp_bound(problem, lam, gamma, delta=0.01)
-    assert theory.tuned(problem, rule, delta=0.01) == (lam, gamma, bound)
+    assert theory.tuned(problem, objective, delta=0.01) == (lam, gamma, bound)
     assert played_beta(policy) == close(beta_of_bound(problem, bound, lam, gamma))
 
 
@@ -241,20 +252,20 @@ def test_the_tracking_rule_never_widens_the_radius():
     assert width(least) < min(width(0.97 * least), width(1.03 * least))
 
 
-@pytest.mark.parametrize("rule", ["bound", "tracking"])
-def test_rules_cope_with_every_family(rule):
+@pytest.mark.parametrize("objective", ["bound", "tracking"])
+def test_both_objectives_cope_with_every_family(objective):
     for family in FAMILIES:
         problem = Circle(dim=3, radius=0.7, horizon=400, family=family).problem
-        policy = DOMD.from_theory(problem, sharp=True, rule=rule)
+        policy = DOMD.from_theory(problem, sharp=True, objective=objective)
         assert policy.regularization > theory.lam_floor(problem)
         assert math.isfinite(played_beta(policy))
 
 
 def test_wrong_options_are_refused():
     with pytest.raises(ValueError, match="sharp=True"):
-        DOMD.from_theory(DRIFT, rule="bound")
+        DOMD.from_theory(DRIFT, objective="bound")
     with pytest.raises(ValueError, match="bound, tracking, got 'bond'"):
-        DOMD.from_theory(DRIFT, sharp=True, rule="bond")
+        DOMD.from_theory(DRIFT, sharp=True, objective="bond")
     with pytest.raises(ValueError, match="regularization above"):
         DOMD.from_theory(DRIFT, sharp=True, regularization=0.9)
     with pytest.raises(ValueError, match="raise it"):
@@ -271,6 +282,43 @@ def test_the_others_are_as_they_were():
     assert GLBOMD.from_theory(DRIFT, sharp=True).regularization == theory.glb_omd_lam(
         DRIFT, sharp=True
     )
-    assert Greedy.from_theory(DRIFT, sharp=True, rule="tracking").bonus == 0.0
+    assert Greedy.from_theory(DRIFT, sharp=True, objective="tracking").bonus == 0.0
     again = DOMD.from_dict(DOMD.from_theory(DRIFT, sharp=True).to_dict())
     assert again == DOMD.from_theory(DRIFT, sharp=True)
+
+
+def test_rewards_give_a_part_of_the_curvature():
+    """lambda is what is left, at constants of which no two are equal."""
+    slow = replace(ODD, change_points=None, path_length=0.001, horizon=20_000)
+    known = {"gamma": 0.93, "delta": 0.03}
+    rewards = math.sqrt(k * c) / (ODD.dim * g * 0.07)
+    left = theory.tracking_curvature(slow) - rewards
+    assert left > 1.2 * theory.narrowest_lam(slow, **known)
+    assert theory.tracking_lam(slow, **known) == close(left)
+
+
+def test_tracking_error_at_odd_constants():
+    drift, h, T = replace(ODD, change_points=None), 11.0, ODD.horizon
+    eta, w = 1 + M * S, math.sqrt(k * c)
+    tau = ODD.dim * g * h / (eta * w)
+    noise, start = ODD.dim * eta / (2 * h), S**2 * tau / (2 * T)
+    lag = (ODD.path_length * ODD.context_norm / T * tau) ** 2
+    assert theory.tracking_error(drift, h) == close(noise + lag + start)
+    assert theory.tracking_error(ODD, h) == close(noise + (4 * ODD.change_points + 1) * start)
+
+
+def test_the_narrowest_radius_may_be_close_to_the_floor():
+    wide = Circle(radius=3.0).problem
+    gamma = theory.discount(wide)
+    least = theory.narrowest_lam(wide, gamma=gamma, delta=0.01)
+    assert 1.1 < least / theory.lam_floor(wide) < 2.0
+
+    def width(lam):
+        return played_beta(DOMD.from_theory(wide, sharp=True, regularization=lam, discount=gamma))
+
+    assert width(least) < min(width(0.97 * least), width(1.03 * least))
+
+
+def test_the_least_bound_never_forgets_faster_than_it_has_to():
+    still = replace(DRIFT, path_length=0.0)
+    assert theory.least_bound(still, delta=0.01).gamma == close(1 - 1 / 5000, abs=1e-9)

@@ -36,8 +36,7 @@ class Explanation(NamedTuple):
     state: str  # "learning" (too early to say), "stationary", "drifting" or "just changed"
     discounts: dict[float, float]  # weight of each discount
     regularizations: dict[float, float]  # weight of each regularization
-    level: float  # what the learners' second track adds to every x'theta; if it stays far from 0,
-    # the features lack an intercept
+    intercept_shift: float  # added to every x'theta; far from 0 for long: add an intercept
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,7 +64,7 @@ class DAL(Policy):
         check_base(self.base, self.problem)
         meaning = "probability of a false alarm"
         self._set(delta=validate.interval("delta", self.delta, meaning, low=0.0, high=1.0))
-        rivals.check_rule(self.reading, detection.READINGS)
+        rivals.check_reading(self.reading, detection.READINGS)
         self._horizon()
 
     def _horizon(self) -> float:

@@ -48,7 +48,7 @@ class DOMD(RowPolicy):
     True
     >>> round(DOMD.from_theory(problem).regularization, 2)
     68.57
-    >>> round(DOMD.from_theory(problem, sharp=True, rule="tracking").regularization, 1)
+    >>> round(DOMD.from_theory(problem, sharp=True, objective="tracking").regularization, 1)
     18.3
     """
 
@@ -63,7 +63,7 @@ class DOMD(RowPolicy):
     half_life: InitVar[float | None] = None
 
     default_bonus: ClassVar[float] = 1.0
-    also_takes: ClassVar[tuple[str, ...]] = ("half_life", "rule")
+    also_takes: ClassVar[tuple[str, ...]] = ("half_life", "objective")
 
     def __post_init__(self, half_life: float | None) -> None:
         super().__post_init__()
@@ -124,22 +124,29 @@ class DOMD(RowPolicy):
 
     @classmethod
     def from_theory(
-        cls, problem: Problem, *, sharp: bool = False, rule: str | None = None, **overrides: Any
+        cls,
+        problem: Problem,
+        *,
+        sharp: bool = False,
+        objective: str | None = None,
+        **overrides: Any,
     ) -> Any:
         """eta, lambda, gamma and beta_t(0.01) of Theorems 1 to 3; keywords replace any of them.
 
-        `sharp=True` has those of the sharper theorem. `rule` then says which of the pairs of lambda
-        and gamma that it allows: "bound", where its bound on the regret is least, or "tracking",
-        where the noise and the lag of the estimate are, which plays better.
+        `sharp=True` has those of the sharper theorem. `objective` then says which of the pairs of
+        lambda and gamma that it allows: "bound", where its bound on the regret is least, or
+        "tracking", where the noise and the lag of the estimate are, which plays better.
         """
         cls._check_problem(problem)
-        if rule is not None and not sharp:
-            raise ValueError("rule chooses among what the sharper theorem allows: pass sharp=True")
+        if objective is not None and not sharp:
+            raise ValueError(
+                "objective chooses among what the sharper theorem allows: pass sharp=True"
+            )
         theorem: dict[str, Any] = {"step": theory.eta(problem, sharp=sharp), "sharp": sharp}
         if "bonus" not in overrides:
             theorem |= {"delta": 0.01, "scale": 1.0}
         if sharp:
-            theorem |= cls._tuned(problem, rule or "bound", overrides)
+            theorem |= cls._tuned(problem, objective or "bound", overrides)
         else:
             theorem["regularization"] = theory.lam(problem)
             if not {"discount", "half_life"} & set(overrides):
@@ -147,15 +154,15 @@ class DOMD(RowPolicy):
         return cls(problem=problem, **(theorem | overrides))
 
     @staticmethod
-    def _tuned(problem: Problem, rule: str, given: dict[str, Any]) -> dict[str, Any]:
-        """lambda and gamma by a rule, where they are not given."""
+    def _tuned(problem: Problem, objective: str, given: dict[str, Any]) -> dict[str, Any]:
+        """lambda and gamma by this objective, where they are not given."""
         half_life, gamma = given.get("half_life"), given.get("discount")
         if half_life is not None and gamma is None:
             gamma = 2.0 ** (-1.0 / half_life)
         if gamma is not None and given.get("regularization") is not None:
             return {}
         known = {"lam": given.get("regularization"), "gamma": gamma}
-        found = theory.tuned(problem, rule, delta=given.get("delta", 0.01), **known)
+        found = theory.tuned(problem, objective, delta=given.get("delta", 0.01), **known)
         return {"regularization": found.lam} | ({} if half_life else {"discount": found.gamma})
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -25,9 +25,12 @@ from driftbandit.policies.likelihood import (
 from driftbandit.problem import Problem
 from driftbandit.theory import rivals
 
+# How RestartGLB.from_theory names the periods that theory has for it.
+PERIODS = {"original": rivals.restart_period, "corrected": rivals.corrected_restart_period}
+
 
 @dataclass(frozen=True, kw_only=True)
-class _Discounted(Likelihood):
+class _Forgetting(Likelihood):
     """Weights gamma^(t-1-s)."""
 
     discount: float
@@ -38,24 +41,49 @@ class _Discounted(Likelihood):
         self._set(discount=value)
 
 
-class _QuotedTuning(_Discounted):
-    """from_theory(problem, rule=...): the discount of its own theorem ("original"), or the one that
-    the DOMD paper quotes for it ("quoted")."""
+@dataclass(frozen=True, kw_only=True)
+class _Discounted(_Forgetting):
+    """Weights gamma^(t-1-s) in the design matrices, too.
 
-    also_takes: ClassVar[tuple[str, ...]] = ("rule",)
+    The papers' design matrices keep their multiple of I. With `refill=False` it is discounted like
+    a round, which is what the recursion V <- gamma V + x x' does.
+    """
+
+    refill: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SubGaussian(Likelihood):
+    """A radius for sub-Gaussian noise: `sub_gaussian` is its sigma, half the range of the rewards
+    unless given, the smallest that bounded rewards allow."""
+
+    sub_gaussian: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sub_gaussian is not None:
+            sigma = validate.positive("sub_gaussian", self.sub_gaussian, "sigma of the noise")
+            self._set(sub_gaussian=sigma)
+
+
+class _QuotedTuning(_Discounted):
+    """from_theory(problem, reading=...): the discount of its own theorem ("original"), or the one
+    that the DOMD paper quotes for it ("quoted")."""
+
+    also_takes: ClassVar[tuple[str, ...]] = ("reading",)
 
     @staticmethod
-    def tuned_discount(problem: Problem, rule: str) -> float:
+    def tuned_discount(problem: Problem, reading: str) -> float:
         raise NotImplementedError
 
     @classmethod
-    def from_theory(cls, problem: Problem, *, rule: str | None = None, **overrides: Any) -> Any:
+    def from_theory(cls, problem: Problem, *, reading: str | None = None, **overrides: Any) -> Any:
         """The published tuning with delta = 0.01; keywords replace single values."""
         cls._check_problem(problem)
         if "discount" not in overrides:
-            overrides["discount"] = cls.tuned_discount(problem, rule or "original")
-        elif rule is not None:
-            raise ValueError("rule sets the discount: pass one of them")
+            overrides["discount"] = cls.tuned_discount(problem, reading or "original")
+        elif reading is not None:
+            raise ValueError("reading sets the discount: pass one of them")
         return super().from_theory(problem, **overrides)
 
 
@@ -93,22 +121,25 @@ class _RussacConvention:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GLMUCB(_FauryConvention, Likelihood):
-    """GLM-UCB (Filippi, Cappe, Garivier, Szepesvari 2010), regularised: all data count for ever.
+class GLMUCB(_FauryConvention, _SubGaussian):
+    """GLM-UCB (Filippi, Cappe, Garivier, Szepesvari 2010), regularised: all data count forever.
 
-    `rule` says whose radius it has: "restart", that of RestartGLB with one epoch, or "master", the
-    constant 2 beta of MASTER's base.
+    `reading` says whose radius it has: "restart", that of RestartGLB with one epoch, or "master",
+    the constant 2 beta of MASTER's base, which knows no sigma.
     """
 
-    rule: str = "restart"
+    reading: str = "restart"
 
     projection: ClassVar[int] = FIXED_V
+    former: ClassVar[Mapping[str, str]] = {"rule": "reading"}
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        rivals.check_rule(self.rule, rivals.RADIUS_RULES)
-        if self.rule == "master":
+        rivals.check_reading(self.reading, rivals.RADIUS_READINGS)
+        if self.reading == "master":
             self._horizon()
+            if self.sub_gaussian is not None:
+                raise ValueError("the radius of MASTER's base has no sigma: omit sub_gaussian")
 
     @property
     def name(self) -> str:
@@ -116,17 +147,19 @@ class GLMUCB(_FauryConvention, Likelihood):
 
     def coefficient(self, t: Any) -> Any:
         lam = self.regularization
-        if self.rule == "master":
+        if self.reading == "master":
             T = self._horizon()
             return 2.0 * rivals.master_beta(self.problem, lam=lam, delta=self.delta, horizon=T)
-        return rivals.glm_ucb(self.problem, t, lam=lam, delta=self._delta)
+        sigma = self.sub_gaussian
+        return rivals.glm_ucb(self.problem, t, lam=lam, delta=self._delta, sigma=sigma)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RestartGLB(GLMUCB):
     """RestartGLB (Zhao, Zhang, Jiang, Zhou 2020): GLM-UCB that starts afresh every `period` rounds.
 
-    Its paper has no projection; `project=True` adds Filippi's.
+    Its paper has no projection; `project=True` adds Filippi's. `from_theory` takes the period of
+    its paper ("original"), the one that repairs its proof ("corrected"), or a number of rounds.
     """
 
     period: int
@@ -145,12 +178,22 @@ class RestartGLB(GLMUCB):
         return "RestartGLB"
 
     @classmethod
-    def tuning(cls) -> dict[str, Callable[[Problem], Any]]:
-        return super().tuning() | {"period": rivals.restart_period}
+    def from_theory(
+        cls, problem: Problem, *, period: int | str = "original", **overrides: Any
+    ) -> Any:
+        """The published tuning with delta = 0.01; keywords replace single values."""
+        cls._check_problem(problem)
+        if isinstance(period, str):
+            if period not in PERIODS:
+                raise ValueError(
+                    f"period must be a number of rounds or one of {tuple(PERIODS)}, got {period!r}"
+                )
+            period = PERIODS[period](problem)
+        return super().from_theory(problem, period=period, **overrides)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DGLUCB(_RussacConvention, _Discounted):
+class DGLUCB(_RussacConvention, _Discounted, _SubGaussian):
     """D-GLUCB (Russac, Cappe, Garivier 2020)."""
 
     projection: ClassVar[int] = FIXED_VT
@@ -165,11 +208,11 @@ class DGLUCB(_RussacConvention, _Discounted):
 
     def coefficient(self, t: Any) -> Any:
         numbers = {"lam": self.regularization, "gamma": self.discount, "delta": self._delta}
-        return rivals.d_glucb(self.problem, t, **numbers)
+        return rivals.d_glucb(self.problem, t, sigma=self.sub_gaussian, **numbers)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWGLUCB(_RussacConvention, _Windowed):
+class SWGLUCB(_RussacConvention, _Windowed, _SubGaussian):
     """SW-GLUCB (Russac, Cappe, Garivier 2020)."""
 
     projection: ClassVar[int] = FIXED_V
@@ -190,6 +233,7 @@ class SWGLUCB(_RussacConvention, _Windowed):
             window=self.window,
             delta=self.delta,
             horizon=self._horizon(),
+            sigma=self.sub_gaussian,
         )
 
 
@@ -279,7 +323,7 @@ class SCSWGLUCB(_SelfConcordant, _Windowed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BVDGLMUCB(_FauryConvention, _QuotedTuning):
+class BVDGLMUCB(_FauryConvention, _QuotedTuning, _SubGaussian):
     """BVD-GLM-UCB (Faury, Russac, Abeille, Calauzenes 2021)."""
 
     projection: ClassVar[int] = BVD
@@ -289,8 +333,9 @@ class BVDGLMUCB(_FauryConvention, _QuotedTuning):
     def name(self) -> str:
         return "BVD-GLM-UCB"
 
-    def _numbers(self) -> dict[str, float]:
-        return {"lam": self.regularization, "gamma": self.discount, "delta": self._delta}
+    def _numbers(self) -> dict[str, Any]:
+        numbers = {"lam": self.regularization, "gamma": self.discount, "delta": self._delta}
+        return numbers | {"sigma": self.sub_gaussian}
 
     def coefficient(self, t: Any) -> Any:
         return rivals.bvd_glm_ucb(self.problem, t, **self._numbers())
@@ -300,7 +345,7 @@ class BVDGLMUCB(_FauryConvention, _QuotedTuning):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GLBWeightUCB(_FauryConvention, _Discounted):
+class GLBWeightUCB(_FauryConvention, _Discounted, _SubGaussian):
     """GLB-WeightUCB (Wang, Zhao, Zhou 2023)."""
 
     projection: ClassVar[int] = FIXED_V
@@ -323,7 +368,7 @@ class GLBWeightUCB(_FauryConvention, _Discounted):
 
     def coefficient(self, t: Any) -> Any:
         numbers = {"lam": self.regularization, "gamma": self.discount, "delta": self._delta}
-        return rivals.glb_weight_ucb(self.problem, t, **numbers)
+        return rivals.glb_weight_ucb(self.problem, t, sigma=self.sub_gaussian, **numbers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -434,7 +479,7 @@ class _Laplace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DGLMTS(_Laplace, _Discounted):
+class DGLMTS(_Laplace, _Forgetting):
     """D-GLM-TS, our reading: GLM-TSL (Kveton et al. 2020) whose rewards count gamma^(t-1-s) each.
 
     theta is drawn from the posterior, widened `scale` times. There is no paper on it with a

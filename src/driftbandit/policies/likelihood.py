@@ -31,6 +31,7 @@ from driftbandit.policies.index import IndexPolicy
 from driftbandit.policies.linear import absorb, slide, store
 
 NONE, FIXED_V, FIXED_VT, VARIABLE, BVD = range(5)
+TRACE = 1e-9  # of the multiple of I that stays without a refill, so that designs are invertible
 
 
 class History(NamedTuple):
@@ -91,6 +92,11 @@ class Likelihood(IndexPolicy):
     def _reg(self) -> float:
         return self.reg * self.problem.context_norm**2
 
+    @cached_property
+    def _refilled(self) -> float:
+        """The multiple of I that the design keeps while data are forgotten."""
+        return self._reg * (1.0 if getattr(self, "refill", True) else TRACE)
+
     @property
     def local(self) -> bool:
         return False
@@ -146,7 +152,7 @@ class Likelihood(IndexPolicy):
         else:
             if s.size.max() == s.r.shape[1]:
                 s = s._replace(X=_doubled(s.X), r=_doubled(s.r))
-            absorb(s, x, r, self._gamma, self._reg)
+            absorb(s, x, r, self._gamma, self._refilled)
             store(s, x, r, s.size)
             s.size[:] += 1
         s.t[:] += 1

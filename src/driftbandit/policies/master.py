@@ -75,8 +75,8 @@ class MASTER(Policy):
     `first_order` is the n of the first block after a start. Its paper has 0, which restarts all
     the time at practical horizons; the comparisons here use 12. `threshold` multiplies both
     tests' published thresholds, which no gap can meet at practical horizons.
-    `from_theory` gives GLM-UCB the radius of MASTER's own paper, 2 beta; `rule="restart"` gives it
-    RestartGLB's, which is much smaller at the sizes of the comparison.
+    `from_theory` gives GLM-UCB the radius of MASTER's own paper, 2 beta; `reading="restart"` gives
+    it RestartGLB's, which is much smaller at the sizes of the comparison.
     """
 
     base: Policy
@@ -85,7 +85,7 @@ class MASTER(Policy):
     threshold: float = 1.0
 
     # from_theory gives these to the base
-    also_takes: ClassVar[tuple[str, ...]] = ("scale", "regularization", "rule")
+    also_takes: ClassVar[tuple[str, ...]] = ("scale", "regularization", "reading")
 
     @classmethod
     def _check_problem(cls, problem: Any) -> None:
@@ -114,7 +114,7 @@ class MASTER(Policy):
         passed = {k: overrides.pop(k) for k in cls.also_takes if k in overrides}
         base = overrides.pop("base", "GLMUCB")
         own = {k: v for k, v in overrides.items() if k == "delta"}
-        own |= {"rule": "master"} if base == "GLMUCB" else {}
+        own |= {"reading": "master"} if base == "GLMUCB" else {}
         return cls(problem=problem, base=tuned_base(problem, base, passed, own), **overrides)
 
     @property

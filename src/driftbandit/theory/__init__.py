@@ -1,8 +1,8 @@
 """Every constant of the theorems, and their proofs on a run (`check`): the paper's in `domd`,
-`bounds`, `piecewise` and `proof`, its rivals' in `rivals` and `detection`, what is not in the
-paper in `extensions`, `sharp` and `tuning`."""
+`bounds`, `piecewise`, `auxiliary` and `proof`, its rivals' in `rivals`, `orders` and `detection`,
+what is not in the paper in `extensions`, `sharp` and `tuning`."""
 
-from driftbandit.theory import detection, rivals
+from driftbandit.theory import detection, orders, rivals
 from driftbandit.theory.bob import (
     bob_block,
     bob_blocks,
@@ -47,6 +47,7 @@ from driftbandit.theory.extensions import (
     observed_beta,
     order_rebalanced,
 )
+from driftbandit.theory.orders import Order, plot_table_1, table_1
 from driftbandit.theory.piecewise import (
     C_pw,
     D_gamma,
@@ -82,6 +83,7 @@ __all__ = [
     "Choice",
     "D_gamma",
     "Inequality",
+    "Order",
     "Proof",
     "Radius",
     "Terms",
@@ -126,7 +128,9 @@ __all__ = [
     "order_drifting",
     "order_piecewise",
     "order_rebalanced",
+    "orders",
     "path_length",
+    "plot_table_1",
     "regime",
     "regret_bound_drifting",
     "regret_bound_piecewise",
@@ -135,6 +139,7 @@ __all__ = [
     "sharp_bound",
     "sharp_lam",
     "sharp_radius",
+    "table_1",
     "terms_drifting",
     "terms_piecewise",
     "tracking_curvature",

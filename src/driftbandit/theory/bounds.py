@@ -74,18 +74,21 @@ def regret_bound_piecewise(
     lam: float | None = None,
     delta: float,
     sharp: bool = False,
+    D: int | None = None,
+    worst: float | None = None,
 ) -> float:
     """min over whole D >= 1 of r (Gamma D + 1) + 2 k beta_T sqrt(T potential)
     + 8 S k iota lam^{-1/2} Gamma gamma^{D/2} (1-gamma)^{-3/2}.
 
-    The decomposition in the proof of Theorem 3, where r = `worst_round` is what a round can cost:
-    the paper's R, or less.
+    The decomposition in the proof of Theorem 3, eq. (C.1), where r is what a round can cost:
+    `worst_round`, or `worst`. The paper has worst=family.R, and in eq. (C.2) D=D_gamma.
     """
     G = problem.known("change_points", WHY)
     if gamma is None:
         gamma = clip_discount(forgetting_piecewise(problem), problem.known("horizon", WHY))
     exploration = _exploration(problem, gamma, lam, delta, sharp)
-    D, r = best_D(problem, gamma, lam=lam, sharp=sharp), worst_round(problem)
+    r = worst_round(problem) if worst is None else worst
+    D = best_D(problem, gamma, lam=lam, sharp=sharp, worst=worst) if D is None else D
     return r * (G * D + 1.0) + exploration + G * tail(problem, gamma, D, lam=lam, sharp=sharp)
 
 

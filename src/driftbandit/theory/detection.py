@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit.theory.rivals import check_rule
+from driftbandit.theory.rivals import check_reading
 
 # How large the statistic of a likelihood-ratio test must be: as one is run, or as one is proven.
 READINGS = ("practical", "theorem")
@@ -28,7 +28,7 @@ def dal_period(directions: int, episode: int, horizon: float) -> int:
 def glr_threshold(n: int, delta: float, reading: str = "practical") -> float:
     """log(4 n^{3/2} / delta) for n rewards, as Besson et al. 2022 run such a test, or, proven, 6
     log(1 + log n) + (5/2) log(4 n^{3/2} / delta) + 11 (Huang and Veeravalli 2024; our reading)."""
-    check_rule(reading, READINGS)
+    check_reading(reading, READINGS)
     logs = math.log(4.0 * n**1.5 / delta)
     if reading == "practical":
         return logs

@@ -68,12 +68,19 @@ def tail(
     return 8.0 * problem.S * problem.k_mu * price * gamma ** (D / 2.0) / (1.0 - gamma) ** 1.5
 
 
-def best_D(problem: Problem, gamma: float, *, lam: float | None = None, sharp: bool = False) -> int:
-    """The whole D >= 1 at which r D + tail(D), r = `worst_round`, is least.
+def best_D(
+    problem: Problem,
+    gamma: float,
+    *,
+    lam: float | None = None,
+    sharp: bool = False,
+    worst: float | None = None,
+) -> int:
+    """The whole D >= 1 at which r D + tail(D) is least; r = `worst_round` unless given.
 
     The sum is convex in D, so its whole-number minimum is next to the root of its derivative.
     """
-    r, rate = worst_round(problem), -0.5 * math.log(gamma)
+    r, rate = worst_round(problem) if worst is None else worst, -0.5 * math.log(gamma)
     steepest = max(tail(problem, gamma, 0.0, lam=lam, sharp=sharp) * rate / r, 1.0)
     root = max(1.0, math.log(steepest) / rate)
     return min(

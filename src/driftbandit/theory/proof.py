@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit.problem import Problem
+from driftbandit.theory import auxiliary
 from driftbandit.theory.domd import Floats, drift_kernel
 from driftbandit.theory.losses import bregman, discounted, drifted, loss, mix_loss
-from driftbandit.theory.piecewise import best_D, good_rounds, worst_round
+from driftbandit.theory.piecewise import D_gamma, best_D, good_rounds, worst_round
 from driftbandit.theory.radius import beta
 from driftbandit.theory.replay import Trace, replay
 from driftbandit.theory.sharp import divergence_factor, mix_factor, radius_of, sharp_alpha
@@ -71,10 +72,18 @@ def check(run: Any) -> Proof:
         )
     if not policy.discount < 1.0:
         raise ValueError("the proofs need a discount below 1: simulate DOMD.from_theory(problem)")
+    family = policy.problem.family
+    if family.learns_g or family.quasi:
+        raise ValueError(
+            f"{type(family).__name__} is a quasi-likelihood whose dispersion g is learnt, and the "
+            "proofs need the likelihood of the rewards with a g that is known: simulate Bernoulli, "
+            "Binomial, Poisson or Gaussian rewards"
+        )
     paths = [policy.problem.context_norm * run.environment.path(seed) for seed in run.seeds]
     setting = _setting(policy, paths)
     trace = replay(run, setting.beta)
-    parts = [*_confidence(setting, trace), *_regret(setting, trace, run.regret)]
+    parts = [*_confidence(setting, trace), *_auxiliary(setting, trace)]
+    parts += _regret(setting, trace, run.regret)
     if policy.problem.change_points is not None:
         parts += _piecewise(setting, paths, run.regret)
     return Proof(policy.name, run.environment.name, tuple(run.seeds), tuple(parts))
@@ -137,12 +146,44 @@ def _confidence(s: Setting, trace: Trace) -> list[Inequality]:
     ]
 
 
+def _auxiliary(s: Setting, trace: Trace) -> list[Inequality]:
+    """Lemmas A.5, A.6 and A.8, the second half of A.9, Remark A.1, and the repair of A.4.
+
+    Lemma A.6 is left out where lambda does not meet its condition.
+    """
+    family, alpha = s.problem.family, s.alpha
+    control = auxiliary.self_concordance_control(family, trace.at_new, trace.at_star - trace.at_new)
+    mix = mix_loss(family, trace.r, trace.at, alpha * trace.A_square)
+    mean = loss(family, trace.r, trace.at_new)
+    mean = mean + bregman(family, trace.at_new, alpha * trace.new_square)
+    mean = mean + auxiliary.divergence_of_normals(family, trace, alpha)
+    luck = discounted(loss(family, trace.r, trace.at_star) - mix, s.gamma)
+    seen, moved = auxiliary.wandered(trace, s.gamma)
+    lines = [
+        _sure("Lemma A.5, lower", "eq:self-concor-control-lower", "slopes", *control[:2]),
+        _sure("Lemma A.5, upper", "eq:self-concor-control-upper", "slopes", *control[1:]),
+        _sure("Lemma A.8", "lemma:mixlog", "mix loss, another law", mix, mean),
+        _sure("Lemma A.9, squares", "lemma:kernel", "drift of x'theta*", seen, s.V**2),
+        _sure("Lemma A.4, repair", "lemma:drift-loss", "drift of theta*", moved, s.V**2),
+        _sure(
+            *("Remark A.1", "remark:why_fixed", "log mean of exp, next round"),
+            *(s.gamma * luck, np.maximum(luck, 0.0)),
+        ),
+    ]
+    c = 0.5 * family.self_concordance**2
+    if auxiliary.gauss_exp_applies(s.lam, alpha, s.problem.dim, c):
+        moment = auxiliary.gauss_exp(trace.spectrum, alpha, c)
+        lines.append(_sure("Lemma A.6", "lemma:gauss-exp", "mean of exp", moment, 4.0 / 3.0))
+    return lines
+
+
 def _regret(s: Setting, trace: Trace, regret: Floats) -> list[Inequality]:
     """The lemmas of Appendix B, and the last display of Theorem 2's proof."""
     k, P = s.problem.k_mu, np.cumsum(s.moves, axis=1) - s.moves
     seen = s.beta * trace.width + s.price / k * s.V
     once = 2.0 * k * s.beta * np.sqrt(trace.H_square) + 2.0 * s.price * s.V
     drift = 2.0 * P / (1.0 - s.gamma) ** 1.5
+    tighter = 0.5 * (1.0 + math.sqrt(s.gamma)) * drift
     bound = 2.0 * k * s.problem.S + _exploration(s) + 2.0 * s.price * drift
     squares, V, total = (np.cumsum(a, axis=1) for a in (trace.H_square, s.V, regret))
     return [
@@ -150,6 +191,7 @@ def _regret(s: Setting, trace: Trace, regret: Floats) -> list[Inequality]:
         _likely("Theorem 2", "thm:regret", "regret of a round", regret, once),
         _sure("Lemma B.2", "lemma:elliptical_discount", "potential", squares, _potential(s)),
         _sure("Lemma B.3", "lemma:kernel_sum", "sum of V_t", V, drift),
+        _sure("Lemma B.3, first half", "lemma:kernel_sum", "sum of V_t", V, tighter),
         _likely("eq. (B.2)", "eq:regret_upper", "regret", total, bound),
     ]
 
@@ -161,16 +203,28 @@ def _piecewise(s: Setting, paths: list[Floats], regret: Floats) -> list[Inequali
     moved = s.moves > 0.0
     changes: Any = np.cumsum(moved, axis=1) - moved
     bad, V = np.cumsum(~good, axis=1), np.cumsum(np.where(good, s.V, 0.0), axis=1)
-    left = 4.0 * S * changes * s.gamma ** (D / 2.0) / (1.0 - s.gamma) ** 1.5
-    bound = r * (changes * D + 1.0) + _exploration(s) + 2.0 * s.price * left
+    P, total = np.cumsum(s.moves, axis=1) - s.moves, np.cumsum(regret, axis=1)
+
+    def late(D: int) -> Any:
+        return s.gamma ** (D / 2.0) / (1.0 - s.gamma) ** 1.5
+
+    def bound(r: float, D: int) -> Any:
+        rest = 2.0 * s.price * 4.0 * S * changes * late(D)
+        return r * (changes * D + 1.0) + _exploration(s) + rest
+
+    label, R = "eq:piecewise_regret_decomposition", s.problem.family.range
+    paper, best = (
+        D_gamma(s.problem, s.gamma, lam=s.lam),
+        best_D(s.problem, s.gamma, lam=s.lam, worst=R),
+    )
+    sums = "lemma:pw_kernel_sum", "sum of V_t, good rounds", V
     return [
         _sure("Lemma C.1", "lemma:pw_bad_rounds", f"bad rounds, D = {D}", bad, changes * D),
-        _sure("Lemma C.2", "lemma:pw_kernel_sum", "sum of V_t, good rounds", V, left),
-        _likely(
-            *("eq. (C.1)", "eq:piecewise_regret_decomposition", "regret"),
-            np.cumsum(regret, axis=1),
-            bound,
-        ),
+        _sure("Lemma C.2", *sums, 4.0 * S * changes * late(D)),
+        _sure("Lemma C.2, first half", *sums, 2.0 * P * late(D)),
+        _likely("eq. (C.1)", label, "regret", total, bound(r, D)),
+        _likely("eq. (C.1), R", label, "regret, a bad round costs R", total, bound(R, best)),
+        _likely("eq. (C.2)", label + "2", f"regret, D = {paper}", total, bound(R, paper)),
     ]
 
 

@@ -31,7 +31,7 @@ class Round(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What the proofs speak of, (n, T) each, but (n, T, d) in the first two."""
+    """What the proofs speak of, (n, T) each, but (n, T, d) in the first two and the last."""
 
     x: Floats
     star: Floats
@@ -50,6 +50,7 @@ class Trace(NamedTuple):
     log_gain: Floats  # log det H_{t+1} - log det A_t
     miss: Floats  # |x'(theta_t - theta*_t)| and ||x||_{H_t^-1} of the arm that leaves the least
     width: Floats  # slack in Lemma B.1
+    spectrum: Floats  # (n, T, d)  eigenvalues of H_{t+1}
 
 
 def rounds(run: Any) -> Iterator[Round]:
@@ -103,7 +104,7 @@ def _measure(one: Round, beta: float, log_lam: float) -> tuple[Floats, ...]:
         _square(one.H_new, one.new - one.star),
         np.linalg.slogdet(one.H)[1] - log_lam,
         np.linalg.slogdet(one.H_new)[1] - np.linalg.slogdet(one.A)[1],
-        *(misses[worst], widths[worst]),
+        *(misses[worst], widths[worst], np.linalg.eigvalsh(one.H_new)),
     )
 
 

@@ -20,15 +20,15 @@ from driftbandit.validate import show
 Floats = NDArray[np.float64]
 
 # Whose tuning: the rival's own theorem, or what the DOMD paper quotes for it (its Remark B.1).
-RULES = ("original", "quoted")
+READINGS = ("original", "quoted")
 # Whose radius GLM-UCB has: RestartGLB's, or that of MASTER's base.
-RADIUS_RULES = ("restart", "master")
+RADIUS_READINGS = ("restart", "master")
 
 
-def check_rule(rule: str, rules: tuple[str, ...]) -> None:
+def check_reading(reading: str, readings: tuple[str, ...]) -> None:
     """Raise ValueError unless it is one of these."""
-    if rule not in rules:
-        raise ValueError(f"rule must be one of {rules}, got {show(rule)}")
+    if reading not in readings:
+        raise ValueError(f"reading must be one of {readings}, got {show(reading)}")
 
 
 # Pieces that several radii share
@@ -45,10 +45,11 @@ def sub_gaussian(problem: Problem) -> float:
     return problem.family.range / 2.0
 
 
-def noise_radius(problem: Problem, *, delta: float, mass: Any) -> Any:
-    """sigma sqrt(2 log(1/delta) + d log(1 + mass / d)): self-normalised noise."""
+def noise_radius(problem: Problem, *, delta: float, mass: Any, sigma: float | None = None) -> Any:
+    """sigma sqrt(2 log(1/delta) + d log(1 + mass / d)): self-normalised noise; sigma is
+    `sub_gaussian` unless given, here and below."""
     logs = 2.0 * math.log(1.0 / delta) + problem.dim * np.log1p(mass / problem.dim)
-    return sub_gaussian(problem) * np.sqrt(logs)
+    return (sub_gaussian(problem) if sigma is None else sigma) * np.sqrt(logs)
 
 
 def bernstein_radius(
@@ -70,10 +71,13 @@ def curvatures(problem: Problem, *, per_dispersion: bool = False) -> tuple[float
 # GLM-UCB and RestartGLB (Filippi et al. 2010, Zhao et al. 2020), base of MASTER (Wei, Luo 2021)
 
 
-def glm_ucb(problem: Problem, t: Any, *, lam: float, delta: float) -> Any:
+def glm_ucb(
+    problem: Problem, t: Any, *, lam: float, delta: float, sigma: float | None = None
+) -> Any:
     """(k/c) (c sqrt(lam) S + sigma sqrt(2 log(1/delta) + d log(1 + (t-1)/(lam d))))."""
     k, c, _ = curvatures(problem)
-    noise = noise_radius(problem, delta=delta, mass=(np.asarray(t) - 1.0) / lam)
+    mass = (np.asarray(t) - 1.0) / lam
+    noise = noise_radius(problem, delta=delta, mass=mass, sigma=sigma)
     return (k / c) * (c * math.sqrt(lam) * problem.S + noise)
 
 
@@ -106,20 +110,30 @@ def corrected_restart_period(problem: Problem) -> int:
 # The discounted and windowed maximum-likelihood family
 
 
-def d_glucb(problem: Problem, t: Any, *, lam: float, gamma: float, delta: float) -> Any:
+def d_glucb(
+    problem: Problem, t: Any, *, lam: float, gamma: float, delta: float, sigma: float | None = None
+) -> Any:
     """(2k/c) (c_t + sqrt(c lam) S + 2 S k sqrt(c/lam)) (Russac et al. 2020)."""
     k, c, _ = curvatures(problem)
-    c_t = noise_radius(problem, delta=delta, mass=c * geometric(gamma**2, t) / lam)
+    c_t = noise_radius(problem, delta=delta, mass=c * geometric(gamma**2, t) / lam, sigma=sigma)
     bias = math.sqrt(c * lam) * problem.S + 2.0 * problem.S * k * math.sqrt(c / lam)
     return (2.0 * k / c) * (c_t + bias)
 
 
 def sw_glucb(
-    problem: Problem, t: Any, *, lam: float, window: int, delta: float, horizon: float
+    problem: Problem,
+    t: Any,
+    *,
+    lam: float,
+    window: int,
+    delta: float,
+    horizon: float,
+    sigma: float | None = None,
 ) -> Any:
     """(2k/c) (c_t + sqrt(c lam) S) with log(T/delta) and min(t, window) rounds in c_t."""
     k, c, _ = curvatures(problem)
-    c_t = noise_radius(problem, delta=delta / horizon, mass=c * np.minimum(t, window) / lam)
+    mass = c * np.minimum(t, window) / lam
+    c_t = noise_radius(problem, delta=delta / horizon, mass=mass, sigma=sigma)
     return (2.0 * k / c) * (c_t + math.sqrt(c * lam) * problem.S)
 
 
@@ -151,23 +165,26 @@ def sc_d_widened(problem: Problem, *, lam: float, gamma: float, horizon: float) 
     return problem.S + stale / (horizon * lam * max(1.0 - gamma, 1.0 / horizon))
 
 
-def bvd_beta(problem: Problem, t: Any, *, lam: float, gamma: float, delta: float) -> Any:
+def bvd_beta(
+    problem: Problem, t: Any, *, lam: float, gamma: float, delta: float, sigma: float | None = None
+) -> Any:
     """sqrt(lam) c S + sigma sqrt(2 log(1/delta) + d log(1 + n/(lam d))), n = sum of gamma^{2s} over
     s < t (Faury et al. 2021; also GLB-WeightUCB one round earlier)."""
     _, c, _ = curvatures(problem)
-    noise = noise_radius(problem, delta=delta, mass=geometric(gamma**2, t) / lam)
+    mass = geometric(gamma**2, t) / lam
+    noise = noise_radius(problem, delta=delta, mass=mass, sigma=sigma)
     return math.sqrt(lam) * c * problem.S + noise
 
 
-def bvd_glm_ucb(problem: Problem, t: Any, *, lam: float, gamma: float, delta: float) -> Any:
-    """2 (k/c) beta_t."""
+def bvd_glm_ucb(problem: Problem, t: Any, **numbers: Any) -> Any:
+    """2 (k/c) beta_t, with the numbers of `bvd_beta`."""
     k, c, _ = curvatures(problem)
-    return 2.0 * (k / c) * bvd_beta(problem, t, lam=lam, gamma=gamma, delta=delta)
+    return 2.0 * (k / c) * bvd_beta(problem, t, **numbers)
 
 
-def glb_weight_ucb(problem: Problem, t: Any, *, lam: float, gamma: float, delta: float) -> Any:
+def glb_weight_ucb(problem: Problem, t: Any, **numbers: Any) -> Any:
     """2 (k/c) beta_{t-1} (Wang et al. 2023)."""
-    return bvd_glm_ucb(problem, np.asarray(t) - 1.0, lam=lam, gamma=gamma, delta=delta)
+    return bvd_glm_ucb(problem, np.asarray(t) - 1.0, **numbers)
 
 
 def scb_beta(problem: Problem, mass: Any, *, lam: float, delta: float) -> Any:
@@ -225,11 +242,11 @@ def _change_share(problem: Problem, factor: float) -> float:
     return factor * changes / (problem.dim * problem.known("horizon", why))
 
 
-def bvd_discount(problem: Problem, rule: str = "original") -> float:
+def bvd_discount(problem: Problem, reading: str = "original") -> float:
     """1 - gamma = (P_T / (sqrt(d) T))^{2/5}, for any arms; quoted: (P_T / (d T))^{2/3}, which its
     paper proves for orthogonal arms only."""
-    check_rule(rule, RULES)
-    if rule == "quoted":
+    check_reading(reading, READINGS)
+    if reading == "quoted":
         return discount_from(problem, _drift_share(problem, 1.0), 2.0 / 3.0)
     return discount_from(problem, _drift_share(problem, math.sqrt(problem.dim)), 0.4)
 
@@ -254,10 +271,10 @@ def d_glucb_discount(problem: Problem) -> float:
     return discount_from(problem, _change_share(problem, 1.0), 2.0 / 3.0)
 
 
-def sc_d_glucb_discount(problem: Problem, rule: str = "original") -> float:
+def sc_d_glucb_discount(problem: Problem, reading: str = "original") -> float:
     """1 - gamma = (sqrt(c) Gamma_T / (d T))^{2/3}; quoted: without sqrt(c)."""
-    check_rule(rule, RULES)
-    factor = 1.0 if rule == "quoted" else math.sqrt(problem.c_mu)
+    check_reading(reading, READINGS)
+    factor = 1.0 if reading == "quoted" else math.sqrt(problem.c_mu)
     return discount_from(problem, _change_share(problem, factor), 2.0 / 3.0)
 
 

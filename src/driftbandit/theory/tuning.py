@@ -16,7 +16,7 @@ from driftbandit.theory.domd import clip_discount, discount, eta, path_length
 from driftbandit.theory.radius import beta
 from driftbandit.theory.sharp import lam_floor, sharp_lam, sharp_radius
 
-RULES = ("bound", "tracking")
+OBJECTIVES = ("bound", "tracking")
 MARGIN = 1.01  # how far lambda stays above its floor in a search: at the floor beta is infinite
 FURTHEST = 1e4  # times the least lambda: further a search does not look
 
@@ -31,16 +31,16 @@ class Choice(NamedTuple):
 
 def tuned(
     problem: Problem,
-    rule: str = "bound",
+    objective: str = "bound",
     *,
     delta: float,
     lam: float | None = None,
     gamma: float | None = None,
 ) -> Choice:
-    """lambda and gamma by a rule; what is given stays as it is."""
-    if rule not in RULES:
-        raise ValueError(f"rule must be one of {', '.join(RULES)}, got {rule!r}")
-    if rule == "bound":
+    """lambda and gamma at which an objective is least; what is given stays as it is."""
+    if objective not in OBJECTIVES:
+        raise ValueError(f"objective must be one of {', '.join(OBJECTIVES)}, got {objective!r}")
+    if objective == "bound":
         return least_bound(problem, delta=delta, lam=lam, gamma=gamma)
     gamma = discount(problem) if gamma is None else gamma
     lam = tracking_lam(problem, gamma=gamma, delta=delta) if lam is None else lam

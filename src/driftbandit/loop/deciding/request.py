@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from driftbandit import validate
+from driftbandit.ids import new_id
 from driftbandit.loop.deciding.slates import POSITION
 from driftbandit.loop.deciding.types import Name, Request
 from driftbandit.loop.storage.events import plain_columns
@@ -100,9 +99,3 @@ def _slate_default(names: list[Name], rows: list[Any], default: Any, k: int) -> 
     if None in each or len(set(each)) < k:
         raise ValueError(f"default must name {k} different arms, got {show(default)}")
     return each
-
-
-def new_id() -> str:
-    """Return an id that no other decision has. It begins with the time: neighbours are stored
-    together."""
-    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"

@@ -129,6 +129,15 @@ PAYLOADS: dict[str, Any] = {
     "add_features": AddFeatures,
 }  # others are mappings: recipes, evidence, nothing
 
+# What reading raises if the text, or a payload of version 1, is not what was stored.
+DAMAGE = (
+    msgspec.MsgspecError,
+    UnicodeError,
+    RecursionError,
+    TypeError,
+    AttributeError,
+    LookupError,
+)
 _decoders = {kind: msgspec.json.Decoder(type_) for kind, type_ in PAYLOADS.items()}
 _mapping = msgspec.json.Decoder(dict[str, Any])
 _encoder = msgspec.json.Encoder()
@@ -159,7 +168,7 @@ class Event(Struct):
                 raw = _upgraded(self.kind, _mapping.decode(self.data))
                 return msgspec.convert(raw, PAYLOADS.get(self.kind, dict[str, Any]))
             return _decoders.get(self.kind, _mapping).decode(self.data)
-        except (msgspec.MsgspecError, UnicodeError, TypeError, KeyError):
+        except DAMAGE:
             raise LedgerError(
                 f"event {self.seq} is damaged: restore the ledger from a copy"
             ) from None

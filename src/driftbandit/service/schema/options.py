@@ -167,14 +167,7 @@ def check_new(options: Mapping[str, Any]) -> None:
         if name not in options:
             raise ValueError(f"a new loop needs {name}: send them with the declaration")
     Declaration(**_among(DECLARED, options))
-    _settings(Settings(), options)
-
-
-def _settings(before: Settings, options: Mapping[str, Any]) -> Settings:
-    changed = _among(SETTINGS, options)
-    if changed.get("guard") is False:  # ends it
-        changed["guard"] = None
-    return replace(before, **changed)
+    Settings().changed(options)
 
 
 def _among(names: list[str], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,7 +207,7 @@ def _as_stored(loop: Loop, options: dict[str, Any]) -> dict[str, Any]:
         own["policy"] = was.policy if problem == was.policy.problem else type(was.policy)
     elif isinstance(own["policy"], (str, dict)):
         own["policy"] = read_policy(own["policy"], problem)
-    settings = _settings(loop.settings, options)
+    settings = loop.settings.changed(options)
     return replace(was, **own).to_dict() | settings.to_dict()
 
 

@@ -20,5 +20,6 @@ def migrations(store: str) -> tuple[str, ...]:
 def queries(store: str) -> dict[str, str]:
     """Return the queries for "sqlite" or "postgres" by name."""
     folder = resources.files("driftbandit.loop.storage") / "sql" / store
-    parts = (folder / "queries.sql").read_text(encoding="utf-8").split("-- name: ")[1:]
+    text = (folder / "queries.sql").read_text(encoding="utf-8")
+    parts = re.split("^-- name: ", text, flags=re.MULTILINE)[1:]
     return {name.strip(): text.strip() for name, _, text in (p.partition("\n") for p in parts)}
