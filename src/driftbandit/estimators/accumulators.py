@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftbandit.estimators import ope
-from driftbandit.estimators.increments import DEPTHS, Arms, Bettor, Floats, Side, side
+from driftbandit.estimators.increments import DEPTHS, Arms, Bettor, Floats, Payoff, side
 from driftbandit.estimators.sequences import lower
 
 DEPTH = len(DEPTHS)
@@ -94,7 +94,7 @@ def _bettors(top: float, first: int, before: Floats | None) -> tuple[Bettor, Bet
     return Bettor(top, before[0], low), Bettor(top, before[0], high)
 
 
-def _plus(side: Side, known: Floats) -> Side:
+def _plus(side: Payoff, known: Floats) -> Payoff:
     return side._replace(payoff=side.payoff + known)
 
 

@@ -58,7 +58,7 @@ class Arms(NamedTuple):
         return np.where(np.repeat(partly, sizes), self.least, self.h)
 
 
-class Side(NamedTuple):
+class Payoff(NamedTuple):
     """Payoffs and forecasts of n rows."""
 
     payoff: Floats  # u(A) R + v(A) (1 - R)
@@ -67,7 +67,7 @@ class Side(NamedTuple):
     most: Floats  # what no forecast is above, known before A; infinite where nothing is
 
 
-def side(arms: Arms, pi: tuple[Floats | None, Floats | None], q: Floats, R: Floats) -> Side:
+def side(arms: Arms, pi: tuple[Floats | None, Floats | None], q: Floats, R: Floats) -> Payoff:
     """The side (u, v) of candidates (pi_u, pi_v), None for no weight, and a model q (m,)."""
     mass = np.zeros_like(arms.h)
     payoff = np.zeros_like(R)
@@ -78,7 +78,7 @@ def side(arms: Arms, pi: tuple[Floats | None, Floats | None], q: Floats, R: Floa
     forecast = mass[arms.chosen] / arms.h[arms.chosen]
     with np.errstate(divide="ignore", invalid="ignore"):
         g = np.where(mass == 0.0, 0.0, mass / arms.bounds())
-    return Side(payoff, forecast, arms.total(mass), arms.largest(g))
+    return Payoff(payoff, forecast, arms.total(mass), arms.largest(g))
 
 
 class Bettor:
@@ -93,7 +93,7 @@ class Bettor:
         self.top, self.units = top, scales(top)
         self._n, self._total = n, np.zeros(len(DEPTHS)) if total is None else total
 
-    def take(self, side: Side) -> tuple[Floats, Floats]:
+    def take(self, side: Payoff) -> tuple[Floats, Floats]:
         """Payoffs (n, k) and squared surprises (n, k), to be summed over any stretch of rows."""
         with np.errstate(divide="ignore", invalid="ignore"):
             shrink = np.minimum(1.0, np.array(DEPTHS) / side.most[:, None])  # 1 where most is 0

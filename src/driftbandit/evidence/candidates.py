@@ -12,7 +12,7 @@ from driftbandit import validate
 from driftbandit.estimators.increments import Arms
 from driftbandit.evidence.log import Examples
 from driftbandit.evidence.reading.chunk import Chunk, Floats
-from driftbandit.evidence.trained_policy import Pupil
+from driftbandit.evidence.trained_policy import TrainedPolicy
 from driftbandit.policies.base import Policy
 from driftbandit.policies.baselines import Uniform
 from driftbandit.problem import Problem
@@ -89,7 +89,7 @@ class Fixed:
 
 def players(
     candidates: Any, problem: Problem, options: Mapping[str, Any]
-) -> dict[str, Fixed | Pupil]:
+) -> dict[str, Fixed | TrainedPolicy]:
     """Candidates by name, ready to play."""
     if not isinstance(candidates, Mapping) or not candidates:
         raise ValueError(
@@ -99,13 +99,15 @@ def players(
     return {str(name): _player(name, each, problem, options) for name, each in candidates.items()}
 
 
-def _player(name: Any, given: Any, problem: Problem, options: Mapping[str, Any]) -> Fixed | Pupil:
+def _player(
+    name: Any, given: Any, problem: Problem, options: Mapping[str, Any]
+) -> Fixed | TrainedPolicy:
     if given is Uniform or isinstance(given, (Always, Default, Logged, Uniform)):
         return Fixed(Uniform() if given is Uniform else given)
     if given is Logged or given is Default:
         return Fixed(given())
     if isinstance(given, Policy) or (isinstance(given, type) and issubclass(given, Policy)):
-        return Pupil(given, problem, **options)
+        return TrainedPolicy(given, problem, **options)
     raise ValueError(
         f"candidate {name!r} must be a policy such as AutoDOMD, Always('a'), Default(), Uniform() "
         f"or Logged(), got {validate.show(given)}"

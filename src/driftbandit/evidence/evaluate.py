@@ -17,8 +17,8 @@ from driftbandit.evidence.evaluation import Evaluation, Found
 from driftbandit.evidence.log import Examples, Log
 from driftbandit.evidence.models import Model, model_of
 from driftbandit.evidence.reading.chunk import Floats
-from driftbandit.evidence.report.windows import Windows
-from driftbandit.evidence.trained_policy import Pupil
+from driftbandit.evidence.report.windows import LogWindows
+from driftbandit.evidence.trained_policy import TrainedPolicy
 from driftbandit.loop.exploration import Rule
 from driftbandit.progress import rounds_bar
 from driftbandit.reward import Reward
@@ -32,7 +32,7 @@ def evaluate(
     *,
     over: str | None = None,
     model: Any = None,
-    rule: Rule | None = None,
+    exploration: Rule | None = None,
     half_life: Any = None,
     level: float = 0.95,
     window: Any = None,
@@ -50,7 +50,7 @@ def evaluate(
     |---|---|
     | `over` | compare with this candidate alone; otherwise all pairs |
     | `model` | predicts rewards for DM and DR: a candidate's name, a policy, or "mean"; None takes the first candidate that learns |
-    | `rule` | how policies decide; their best arm if None |
+    | `exploration` | how policies decide; their best arm if None |
     | `half_life` | policies forget in time, as in `Loop` |
     | `level` | confidence of every interval; of all differences together |
     | `window` | length of the curve's windows, such as "7d", or rows; a few dozen windows if None |
@@ -61,7 +61,7 @@ def evaluate(
     level = validate.interval("level", level, "confidence, below 1", low=0.0, high=1.0 - 1e-9)
     clip = validate.positive("clip", clip, "largest weight")
     seed = validate.count("seed", seed, "of policies that draw", least=0)
-    options = {"rule": rule, "half_life": half_life, "wait": log.reward.wait, "seed": seed}
+    options = {"rule": exploration, "half_life": half_life, "wait": log.reward.wait, "seed": seed}
     playing = players(candidates, log.problem, options)
     work = _Pass(log.reward, playing, _pairs(list(playing), over), clip, window)
     work.model = model_of(model, playing, log.problem, options)
@@ -88,7 +88,7 @@ class _Pass:
     def __init__(
         self,
         reward: Reward,
-        playing: dict[str, Fixed | Pupil],
+        playing: dict[str, Fixed | TrainedPolicy],
         pairs: list[tuple[str, str]],
         clip: float,
         window: Any,
@@ -97,7 +97,7 @@ class _Pass:
         self.playing, self.model = playing, Model()
         self.values = {name: Value(clip) for name in playing}
         self.differences = {pair: Difference() for pair in pairs}
-        self.windows, self.ratios = Windows(window), Ratios()
+        self.windows, self.ratios = LogWindows(window), Ratios()
         self.rows, self.complete, self.end = 0, True, -np.inf
         self.sizes: list[int] = []
 
@@ -128,7 +128,11 @@ class _Pass:
             check=self.ratios.check(log.menus.names),
             largest={name: value.largest for name, value in self.values.items()},
             absent={name: player.absent for name, player in self.playing.items()},
-            learners={n: p.policy.name for n, p in self.playing.items() if isinstance(p, Pupil)},
+            learners={
+                name: player.policy.name
+                for name, player in self.playing.items()
+                if isinstance(player, TrainedPolicy)
+            },
             model=self.model.name,
             complete=self.complete,
             end=self.end,

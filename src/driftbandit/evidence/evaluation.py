@@ -19,7 +19,7 @@ from driftbandit.estimators.planning import rows_until
 from driftbandit.estimators.propensity_check import Check
 from driftbandit.evidence.reading.chunk import Floats
 from driftbandit.evidence.report import sentences
-from driftbandit.evidence.report.windows import Windows
+from driftbandit.evidence.report.windows import LogWindows
 from driftbandit.units import Interval, Unit
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Found:
 
     values: Mapping[str, Floats]  # (windows, columns) by candidate
     differences: Mapping[tuple[str, str], Floats]
-    windows: Windows
+    windows: LogWindows
     check: Check
     largest: Mapping[str, float]
     absent: Mapping[str, int]

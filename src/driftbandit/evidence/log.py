@@ -17,7 +17,7 @@ from driftbandit.evidence.reading.clean import Cleaner
 from driftbandit.evidence.reading.columns import Columns, Source
 from driftbandit.evidence.reading.encode import check_columns, encoded, proposed
 from driftbandit.evidence.reading.menus import Menus
-from driftbandit.evidence.reading.row_counts import Counts
+from driftbandit.evidence.reading.row_counts import RowCounts
 from driftbandit.features import Features
 from driftbandit.problem import Problem
 from driftbandit.reward import Reward
@@ -56,7 +56,7 @@ class Log:
         self._features, self._reward = features, reward
         self._own = features == source.about.get("features")  # which the log was written with
         self.menus = Menus(arms)
-        self.counts = Counts(limit)
+        self.counts = RowCounts(limit)
 
     @classmethod
     def read(
@@ -98,7 +98,7 @@ class Log:
 
     def chunks(self) -> Iterator[Chunk]:
         """Clean rows, a batch at a time."""
-        self.counts = counts = Counts(self.limit)
+        self.counts = counts = RowCounts(self.limit)
         cleaner = Cleaner(self.menus, self.least)
         for batch in self.source.batches():
             chunk, bad, skip = cleaner.clean(batch)
@@ -144,7 +144,7 @@ class Log:
             raise ValueError("the log is empty: there is nothing to learn from")
         chunk, bad, skip = Cleaner(self.menus, self.least).clean(first)
         if not len(chunk):
-            counts = Counts(1.0)
+            counts = RowCounts(1.0)
             counts.add(bad, skip)
             found = [*counts.reasons(), *(f"{n:,} x {why}" for why, n in counts.skipped.items())]
             raise ValueError(f"no row of the first {counts.rows:,} can be used: {'; '.join(found)}")

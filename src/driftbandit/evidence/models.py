@@ -12,7 +12,7 @@ from driftbandit.estimators.increments import Arms
 from driftbandit.evidence.candidates import Fixed
 from driftbandit.evidence.log import Examples
 from driftbandit.evidence.reading.chunk import Floats
-from driftbandit.evidence.trained_policy import Pupil
+from driftbandit.evidence.trained_policy import TrainedPolicy
 from driftbandit.problem import Problem
 
 MEAN = "mean"
@@ -36,34 +36,37 @@ class Model:
 class Learnt(Model):
     """What a learner predicts before it is told."""
 
-    def __init__(self, pupil: Pupil, name: str, plays: bool) -> None:
-        self.pupil, self.name, self.plays = pupil, name, plays
+    def __init__(self, trained: TrainedPolicy, name: str, plays: bool) -> None:
+        self.trained, self.name, self.plays = trained, name, plays
 
     def predict(self, examples: Examples, arms: Arms, R: Floats) -> Floats:
         if not self.plays:  # a candidate has been asked already
-            self.pupil.play(examples, arms)
-        family = self.pupil.policy.problem.family
-        means = (family.mu(self.pupil.z) - family.low) / family.range
+            self.trained.play(examples, arms)
+        family = self.trained.policy.problem.family
+        means = (family.mu(self.trained.z) - family.low) / family.range
         return np.clip(means, 0.0, 1.0)
 
 
 def model_of(
-    given: Any, playing: Mapping[str, Fixed | Pupil], problem: Problem, options: Mapping[str, Any]
+    given: Any,
+    playing: Mapping[str, Fixed | TrainedPolicy],
+    problem: Problem,
+    options: Mapping[str, Any],
 ) -> Model:
     """The model that was asked for; None is the first candidate that learns and predicts."""
-    pupils = {n: p for n, p in playing.items() if isinstance(p, Pupil) and p.predicts}
+    candidates = {n: p for n, p in playing.items() if isinstance(p, TrainedPolicy) and p.predicts}
     if given is None:
-        given = next(iter(pupils), MEAN)
+        given = next(iter(candidates), MEAN)
     if isinstance(given, str):
-        if given in pupils:
-            return Learnt(pupils[given], given, plays=True)
+        if given in candidates:
+            return Learnt(candidates[given], given, plays=True)
         if given == MEAN:
             return Model()
         raise ValueError(
-            f"model must be 'mean', a policy, or a candidate that predicts ({', '.join(pupils)}), "
-            f"got {validate.show(given)}"
+            "model must be 'mean', a policy, or a candidate that predicts "
+            f"({', '.join(candidates)}), got {validate.show(given)}"
         )
-    pupil = Pupil(given, problem, **options)
-    if not pupil.predicts:
-        raise ValueError(f"{pupil.policy.name} predicts no rewards: use DOMD or AutoDOMD")
-    return Learnt(pupil, pupil.policy.name, plays=False)
+    trained = TrainedPolicy(given, problem, **options)
+    if not trained.predicts:
+        raise ValueError(f"{trained.policy.name} predicts no rewards: use DOMD or AutoDOMD")
+    return Learnt(trained, trained.policy.name, plays=False)

@@ -12,7 +12,7 @@ from driftbandit import validate
 from driftbandit.bandit import Bandit
 from driftbandit.evidence.reading.chunk import Floats
 from driftbandit.evidence.reading.ledger import LedgerSource
-from driftbandit.evidence.trained_policy import Pupil
+from driftbandit.evidence.trained_policy import TrainedPolicy
 from driftbandit.loop.exploration import Rule, draw
 from driftbandit.loop.learning.keyed import Keyed
 from driftbandit.policies.auto import AutoDOMD
@@ -66,10 +66,12 @@ def replayed(
         raise ValueError(
             "only the ledger of a loop with key= can be spread over workers: leave scheduler out"
         )
-    pupil = Pupil(AutoDOMD if policy is None else policy, log.problem, half_life=half_life)
+    trained = TrainedPolicy(
+        AutoDOMD if policy is None else policy, log.problem, half_life=half_life
+    )
     for examples in log.examples():
-        pupil.train(examples)
-    return Replay(pupil.bandit, pupil.rows, pupil.digest)
+        trained.train(examples)
+    return Replay(trained.bandit, trained.rows, trained.digest)
 
 
 def _is_row(policy: Any) -> bool:
@@ -88,11 +90,12 @@ def rejection(log: Log, policy: Any, exploration: Rule | None, seed: int) -> Rej
         )
     least = log.least or _least(log)
     seed = validate.count("seed", seed, "of what is accepted", least=0)
-    pupil, kept = Pupil(policy, log.problem, rule=exploration, seed=seed), _Kept(least, seed)
+    trained = TrainedPolicy(policy, log.problem, rule=exploration, seed=seed)
+    kept = _Kept(least, seed)
     for examples in log.examples():
         for k in range(len(examples.chunk)):
-            kept.consider(pupil, examples, k)
-    return Rejection(pupil.bandit, kept.rows, np.array(kept.reward), np.array(kept.at))
+            kept.consider(trained, examples, k)
+    return Rejection(trained.bandit, kept.rows, np.array(kept.reward), np.array(kept.at))
 
 
 def _least(log: Log) -> float:
@@ -108,13 +111,13 @@ class _Kept:
         self.reward: list[float] = []
         self.at: list[float] = []
 
-    def consider(self, pupil: Pupil, examples: Examples, k: int) -> None:
+    def consider(self, trained: TrainedPolicy, examples: Examples, k: int) -> None:
         chunk, first = examples.chunk, int(examples.chunk.start[k])
         menu = examples.X[first : first + int(chunk.sizes[k])]
-        own = pupil.rule.probabilities(pupil.bandit, menu, pupil._words(chunk, k))
+        own = trained.rule.probabilities(trained.bandit, menu, trained._words(chunk, k))
         chance = own[chunk.action[k]] * self.least / chunk.p[k]
         self.rows += 1
         if draw(self.seed, int(chunk.number[k]), "accept") < chance:
-            pupil.bandit.update(menu[chunk.action[k]], float(examples.r[k]))
+            trained.bandit.update(menu[chunk.action[k]], float(examples.r[k]))
             self.reward.append(float(chunk.reward[k]))
             self.at.append(float(chunk.at[k]))

@@ -1,4 +1,4 @@
-"""Pupils: learners that are trained by a log, and asked before they are told."""
+"""Trained policies: learners that are trained by a log, and asked before they are told."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from driftbandit.policies.rows import RowPolicy
 from driftbandit.problem import Problem
 
 
-class Pupil:
+class TrainedPolicy:
     """A policy's learner, and the rule by which it decides.
 
     A reward trains `wait` seconds after its decision, as it did when the log was written; with

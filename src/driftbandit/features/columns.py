@@ -8,8 +8,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.features.values import nearest
-from driftbandit.validate import show
+from driftbandit.validate import nearest, show
 
 
 class Columns(Protocol):

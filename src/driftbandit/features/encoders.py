@@ -19,7 +19,7 @@ from driftbandit.features import values
 from driftbandit.features.columns import Columns, Mappings
 from driftbandit.features.declarations import Category, Feature, Flag, Number, Vector
 from driftbandit.features.hashing import bucket
-from driftbandit.validate import show
+from driftbandit.validate import nearest, show
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -178,7 +178,7 @@ class Coordinates(dict[Any, int]):
         if given in self:
             return self[given]
         if self.feature.required:
-            near = values.nearest(given, self.feature.values or ())
+            near = nearest(given, self.feature.values or ())
             values.refuse(self.name, given, "one of the declared values", near)
         return self.last
 
@@ -282,8 +282,8 @@ def _unit(rows: Floats) -> Floats:
     return np.divide(rows, norm, where=norm > 0.0, out=rows)
 
 
-class Rows:
-    """Rows that have all columns and no others."""
+class PlainRows:
+    """Dicts that have all columns and no others."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]], getters: list[tuple[str, Any]]) -> None:
         columns = {}
@@ -340,7 +340,7 @@ class Side:
         """The columns of N rows; quickly if they are dicts with all declared columns."""
         if set(map(type, rows)) == {dict} and sum(map(len, rows)) == len(rows) * len(self.names):
             try:
-                return Rows(rows, self._getters)
+                return PlainRows(rows, self._getters)
             except KeyError:  # a column that is not declared, in place of one that is
                 pass
         return Mappings(what, rows, self.names)

@@ -19,7 +19,7 @@ from driftbandit.features.columns import Columns, Frame
 from driftbandit.features.declarations import Feature
 from driftbandit.features.encoders import Counts, count
 from driftbandit.features.hashing import stable
-from driftbandit.features.plan import Plan, log
+from driftbandit.features.plan import EncodingPlan, log
 from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
 
@@ -75,9 +75,9 @@ class Features(Recipe):
         return None if self.dim == "exact" else LARGEST if self.dim is None else int(self.dim)
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> EncodingPlan:
         """The declaration, compiled."""
-        return Plan(self)
+        return EncodingPlan(self)
 
     @property
     def size(self) -> int:

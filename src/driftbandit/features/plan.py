@@ -65,7 +65,7 @@ def _ordered(features: Features, side: str) -> list[str]:
     return old + sorted(set(getattr(features, side)) - set(old))
 
 
-class Plan:
+class EncodingPlan:
     """Tables over all pairs of coordinates: where a product goes and with which weight."""
 
     def __init__(self, features: Features) -> None:

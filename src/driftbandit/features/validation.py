@@ -9,7 +9,6 @@ from driftbandit import validate
 from driftbandit.features.declarations import Feature
 from driftbandit.features.encoders import ONE
 from driftbandit.features.plan import all_pairs
-from driftbandit.features.values import nearest
 
 if TYPE_CHECKING:
     from driftbandit.features.features import Features
@@ -83,7 +82,7 @@ def _pair(given: Any, context: dict[str, Feature], arm: dict[str, Feature]) -> t
         if not isinstance(name, str) or name not in context | arm:
             raise ValueError(
                 f"interactions name {validate.show(name)}, which is not declared: "
-                f"{nearest(name, sorted(context | arm))}"
+                f"{validate.nearest(name, sorted(context | arm))}"
             )
     first, second = given if given[0] in context else reversed(given)
     if first not in context or second not in arm:

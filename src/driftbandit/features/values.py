@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -53,7 +51,8 @@ def text(name: str, value: Any) -> str:
     if isinstance(value, (float, np.floating)) and value == np.floor(value):
         value = int(value) if math.isfinite(value) else None
     scalar = isinstance(value, (int, float, np.integer, np.floating, np.bool_))
-    if not scalar or abs(value) > validate.LARGEST:
+    size = abs(float(value) if isinstance(value, np.floating) else value) if scalar else math.inf
+    if size > validate.LARGEST:
         refuse(name, value, "text or a whole number", "convert it with str()")
     return f"{name}={value}"
 
@@ -67,10 +66,3 @@ def refuse_missing(name: str) -> NoReturn:
     raise ValueError(
         f"{name!r} is missing and was declared required=True: pass a value, or declare it without"
     )
-
-
-def nearest(given: Any, known: Iterable[Any]) -> str:
-    """What may have been meant, as the end of an error message."""
-    names = [str(each) for each in known]
-    near = difflib.get_close_matches(str(given), names, n=1, cutoff=0.4)
-    return f"did you mean {near[0]!r}?" if near else f"there is {validate.show(names)}"

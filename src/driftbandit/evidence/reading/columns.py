@@ -8,7 +8,8 @@ from typing import Any
 
 from driftbandit import validate
 from driftbandit.evidence.reading.chunk import BAD, NAMES, SKIP, Batch
-from driftbandit.features.values import missing, nearest
+from driftbandit.features.values import missing
+from driftbandit.validate import nearest
 
 ROWS = 4096  # in a batch
 # What `Loop.export` calls its columns.

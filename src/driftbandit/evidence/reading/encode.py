@@ -10,10 +10,10 @@ import numpy as np
 from driftbandit.evidence.reading.chunk import ARM, Chunk, Floats, Menu
 from driftbandit.features import Features
 from driftbandit.features.encoders import Slots
-from driftbandit.features.values import nearest
+from driftbandit.validate import nearest
 
 
-class Columns:
+class LogColumns:
     """Raw rows by name; columns that are not declared are not looked at."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -30,9 +30,9 @@ def encoded(features: Features, chunk: Chunk) -> Floats:
     are encoded once, and menus that rows share are shared."""
     menus = {id(menu): menu for menu in chunk.menus}
     firsts = dict(zip(menus, _firsts(list(menus.values()))))
-    left = features.plan.context.encode(Columns(chunk.context))
+    left = features.plan.context.encode(LogColumns(chunk.context))
     arms = [arm for menu in menus.values() for arm in _arms(features, menu)]
-    right = features.plan.arm.encode(Columns(arms))
+    right = features.plan.arm.encode(LogColumns(arms))
     place = np.arange(chunk.sizes.sum()) - np.repeat(chunk.start, chunk.sizes)
     first = np.repeat([firsts[id(menu)] for menu in chunk.menus], chunk.sizes)
     row = np.repeat(np.arange(len(chunk)), chunk.sizes)

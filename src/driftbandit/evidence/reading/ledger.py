@@ -106,7 +106,7 @@ class LedgerSource(Source):
         """The loop's learner, or that of another policy, trained exactly as the loop trains."""
         where = self.where._replace(policy=policy, half_life=half_life)
         if scheduler is not None:
-            from driftbandit.evidence.spread import spread
+            from driftbandit.evidence.cluster import spread
 
             return spread(where, scheduler, workers)
         with where.opened() as (ledger, known):

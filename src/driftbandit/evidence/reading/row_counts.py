@@ -8,7 +8,7 @@ from collections.abc import Sequence
 LOOK = 2000  # rows after which a log with too many bad ones is given up
 
 
-class Counts:
+class RowCounts:
     """Rows, and those left out: bad ones by reason with the first example, and skipped ones."""
 
     def __init__(self, limit: float) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import numpy as np
 from driftbandit.evidence.reading import dsjson
 from driftbandit.evidence.reading.chunk import Chunk
 from driftbandit.evidence.reading.files import STORED, arrow
+from driftbandit.files import atomically
 from driftbandit.loop.storage.events import encode
 
 if TYPE_CHECKING:
@@ -27,12 +27,8 @@ def written(log: Log, path: str | os.PathLike[str]) -> Path:
     writers |= dict.fromkeys((".dsjson", ".json", ".jsonl"), _lines)
     if path.suffix not in writers:
         raise ValueError(f"{path.name!r} must end in {', '.join(writers)}: that says what to write")
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    try:
+    with atomically(path) as temporary:
         writers[path.suffix](log, temporary)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
     return path
 
 

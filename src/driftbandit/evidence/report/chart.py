@@ -14,7 +14,7 @@ WIDTH, HEIGHT = 760.0, 300.0
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 12.0, 10.0, 34.0
 
 
-class Line(NamedTuple):
+class ChartLine(NamedTuple):
     """Values with a band, and how they are drawn."""
 
     middle: Floats
@@ -39,7 +39,7 @@ class Axis(NamedTuple):
 
 def chart(
     x: Sequence[float],
-    lines: Mapping[str, Line],
+    lines: Mapping[str, ChartLine],
     label: str,
     name: Callable[[float], str],
     zero: bool = False,
@@ -60,7 +60,7 @@ def chart(
     )
 
 
-def _range(lines: Sequence[Line], zero: bool) -> tuple[float, float]:
+def _range(lines: Sequence[ChartLine], zero: bool) -> tuple[float, float]:
     """What to show: all middles, and bands as far as they are not out of all proportion."""
     middles = [float(v) for line in lines for v in line.middle]
     low, high = min(middles), max(middles)
@@ -98,11 +98,11 @@ def _names(across: Axis, x: Sequence[float], name: Callable[[float], str]) -> st
     )
 
 
-def _style(line: Line, what: str) -> str:
+def _style(line: ChartLine, what: str) -> str:
     return f"{what}: light-dark({line.colour}, {line.dark})"
 
 
-def _band(line: Line, x: Sequence[float], across: Axis, up: Axis) -> str:
+def _band(line: ChartLine, x: Sequence[float], across: Axis, up: Axis) -> str:
     def y(value: float) -> float:
         return up.at(min(max(value, up.low), up.high))
 
@@ -112,7 +112,7 @@ def _band(line: Line, x: Sequence[float], across: Axis, up: Axis) -> str:
     return f'<path d="{path}" style="{_style(line, "fill")}" fill-opacity="0.12"/>'
 
 
-def _line(line: Line, x: Sequence[float], across: Axis, up: Axis) -> str:
+def _line(line: ChartLine, x: Sequence[float], across: Axis, up: Axis) -> str:
     path = "M" + "L".join(f"{across.at(a):.1f} {up.at(b):.1f}" for a, b in zip(x, line.middle))
     fill = _style(line, "fill")
     dots = "".join(

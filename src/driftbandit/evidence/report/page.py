@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from driftbandit.evidence.report.chart import Line, chart
+from driftbandit.evidence.report.chart import ChartLine, chart
 from driftbandit.evidence.report.sentences import moment, window
-from driftbandit.evidence.report.tables import Table, tables
+from driftbandit.evidence.report.tables import ReportTable, tables
 from driftbandit.pages import POLICY, asset
 from driftbandit.pages.styles import DARK, STROKE, Look, looks
 
@@ -81,14 +81,14 @@ def _plots(found: Evaluation) -> str:
     return f'<div class="key">{key}</div><div class="plots">{"".join(plots)}</div>'
 
 
-def _line(look: Look, found: Evaluation, *names: str, running: bool = False) -> Line:
+def _line(look: Look, found: Evaluation, *names: str, running: bool = False) -> ChartLine:
     curve = found.curve if len(names) == 1 else found.gap_curve
     middle, band = curve(*names, running=running)
     dash = " ".join(f"{STROKE * length:g}" for length in look.dash)
-    return Line(middle, band, look.colour, DARK.get(look.colour, look.colour), dash)
+    return ChartLine(middle, band, look.colour, DARK.get(look.colour, look.colour), dash)
 
 
-def _figure(text: str, found: Evaluation, lines: dict[str, Line], zero: bool = False) -> str:
+def _figure(text: str, found: Evaluation, lines: dict[str, ChartLine], zero: bool = False) -> str:
     label = f"{text}; a table gives the numbers"
     drawn = chart(found.starts.tolist(), lines, label, lambda at: moment(found, at), zero)
     return f"<figure><figcaption>{escape(text)}</figcaption>{drawn}</figure>"
@@ -103,7 +103,7 @@ def _swatch(look: Look) -> str:
     )
 
 
-def _section(table: Table) -> str:
+def _section(table: ReportTable) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.header)
     body = "".join(
         f'<tr><th scope="row">{escape(row[0])}</th>'

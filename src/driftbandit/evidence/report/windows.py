@@ -18,7 +18,7 @@ FEW = 48  # windows that a curve shows where no width is given
 MOST = 10_000  # windows where one is given
 
 
-class Windows:
+class LogWindows:
     """Sums of columns by window. Without a given width, windows widen as the log goes on."""
 
     def __init__(self, width: Any = None) -> None:

@@ -2,8 +2,16 @@
 
 All examples train the population, one after the other. The learner of a key begins with the
 population of its first example, and from there on needs only examples of its own. So the ledger is
-cut into stretches and the keys into shards; `shards` has the tasks. Every learner is trained the
-same examples in the same order as by one process: all shards together are equal to it, bit for bit.
+cut into stretches and the keys into shards. Every learner is trained on the same examples in the
+same order as by one process: all shards together are equal to it, bit for bit.
+
+| task of a worker | | when |
+|---|---|---|
+| `encoded` | examples of a shard as rows of numbers | at any time |
+| `populated` | trains the population; what its new keys begin with | after the stretch before |
+| `trained` | trains the learners of a shard | after the stretch before, and the population |
+
+Each ends with a checkpoint, from which the next resumes, on whichever worker that is.
 """
 
 from __future__ import annotations
@@ -11,31 +19,159 @@ from __future__ import annotations
 import json
 import logging
 import os
+import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.evidence import shards
 from driftbandit.evidence.reading.chunk import Floats
 from driftbandit.evidence.reading.ledger import Where
-from driftbandit.evidence.shards import Checkpoint, Population, shard_of
-from driftbandit.loop.learning.keyed import Keyed
-from driftbandit.loop.learning.learner import digest, fingerprint
-from driftbandit.loop.state.definition import Definition
+from driftbandit.loop.candidates.candidate_set import CandidateSet
+from driftbandit.loop.learning.keyed import Keyed, KeyLearner, born
+from driftbandit.loop.learning.learner import Learner, digest, fingerprint
+from driftbandit.loop.state.definition import CurrentDefinition, Definition
 from driftbandit.loop.state.reward_windows import Change, Example
 from driftbandit.loop.storage.events import Event
 from driftbandit.loop.training.replay import origin, unfold
+from driftbandit.loop.training.trainer import CHUNK, Trainer
 from driftbandit.recipe import Recipe
 
 log = logging.getLogger("driftbandit.evidence")
 
 STRETCH = 20_000  # examples
 AHEAD = 3  # stretches that are under way at once
+
+Checkpoint = tuple[dict[str, Any], bytes]  # what `Learner.state` gives and `load` takes
+Births = dict[str, tuple[Floats, float]]  # by key: the row it begins with, and when it was trained
+
+
+class ShardExamples(NamedTuple):
+    """Examples of one shard in a stretch, and their rows (n, d): NaN where no arm was chosen."""
+
+    examples: list[Example]
+    X: Floats
+
+    def pairs(self) -> Iterator[tuple[Example, Floats | None]]:
+        for example, x in zip(self.examples, self.X):
+            yield example, None if np.isnan(x[0]) else x
+
+
+class Population(NamedTuple):
+    """The population after a stretch, keys that are not born yet, and births by shard."""
+
+    checkpoint: Checkpoint
+    waiting: frozenset[str]
+    births: list[Births]
+
+
+class Notes(Learner):
+    """Takes down what it is trained."""
+
+    taken: list[Floats]
+
+    def train(self, example: Example, x: Floats | None) -> None:
+        features = self.version.features
+        if x is None:
+            x = np.full(features.size, np.nan)
+        self.taken.append(x if x.size == features.size else features.pad(x))
+
+
+class Parents(Keyed):
+    """The population alone, and what keys begin with that wait for their first example."""
+
+    waiting: set[str]
+    births: Births
+
+    def _train_own(self, key: str, example: Example, x: Floats) -> None:
+        if key in self.waiting:
+            self.waiting.remove(key)
+            self.births[key] = born(self.policy, self.row), self.last
+
+
+class Children(Keyed):
+    """The learners of some keys, without the population."""
+
+    births: Births
+
+    def train(self, example: Example, x: Floats | None) -> None:
+        if x is not None and example.key is not None:
+            self._train_own(example.key, example, x)
+
+    def _begun(self, key: str) -> KeyLearner:
+        row, last = self.births[key]
+        return KeyLearner(self.policy, row.copy(), last)
+
+
+def shard_of(key: str | None, shards: int) -> int:
+    return zlib.crc32(str(key).encode()) % shards
+
+
+def encoded(where: Where, examples: list[Example], version: str) -> ShardExamples:
+    """The rows of examples, as long as this version of the features has them."""
+    with where.opened() as (ledger, known):
+        notes = Notes(known.declaration, known.versions[version])
+        notes.taken = []
+        unwatched = replace(known, settings={})  # rows are only encoded: no policies are compared
+        trainer = Trainer(notes, CandidateSet(CurrentDefinition(unwatched)), ledger)
+        for k in range(0, len(examples), CHUNK):
+            trainer.train(examples[k : k + CHUNK])
+    return ShardExamples(examples, np.array(notes.taken))
+
+
+def populated(
+    where: Where,
+    before: Population,
+    parts: list[ShardExamples],
+    order: Sequence[int],
+    new: frozenset[str],
+    growth: Event | None,
+) -> Population:
+    """Train the population a stretch: `order` says which part each example is in."""
+    with where.opened() as (_, known):
+        parents = _loaded(Parents, known, before.checkpoint)
+    parents.waiting, parents.births = set(before.waiting | new), {}
+    each = [part.pairs() for part in parts]
+    for shard in order:
+        parents.train(*next(each[shard]))
+    if growth is not None:
+        parents.grow(growth)
+    births: list[Births] = [{} for _ in parts]
+    for key, birth in parents.births.items():
+        births[shard_of(key, len(parts))][key] = birth
+    return Population(parents.state(), frozenset(parents.waiting), births)
+
+
+def births_of(population: Population, shard: int) -> Births:
+    """Return the births of one shard, so that none is sent those of others."""
+    return population.births[shard]
+
+
+def trained(
+    where: Where, before: Checkpoint, part: ShardExamples, births: Births, growth: Event | None
+) -> Checkpoint:
+    """Train the learners of a shard a stretch."""
+    with where.opened() as (_, known):
+        children = _loaded(Children, known, before)
+    children.births = births
+    for example, x in part.pairs():
+        children.train(example, x)
+    if growth is not None:
+        children.grow(growth)
+    return children.state()
+
+
+def _loaded(kind: Any, known: Definition, checkpoint: Checkpoint) -> Any:
+    about, state = checkpoint
+    version = known.versions[about["version"]]
+    learner = kind(known.declaration, version)
+    learner.load(about, state, version)
+    return learner
 
 
 def spread(where: Where, scheduler: str, workers: int | None) -> Keyed:
@@ -108,14 +244,14 @@ class _Work:
         """One stretch."""
         run = partial(self.client.submit, pure=False)
         order = [shard_of(each.key, self.count) for each in examples]
-        parts = [run(shards.encoded, self.where, m, self.version) for m in self._dealt(examples)]
+        parts = [run(encoded, self.where, m, self.version) for m in self._dealt(examples)]
         new = frozenset(each.key for each in examples if each.key is not None) - self.seen
         self.seen |= new
         args = self.where, self.population, parts, np.array(order, dtype=np.uint16), new, growth
-        self.population = run(shards.populated, *args)
-        births = [run(shards.births_of, self.population, k) for k in range(self.count)]
+        self.population = run(populated, *args)
+        births = [run(births_of, self.population, k) for k in range(self.count)]
         each = zip(self.own, parts, births)
-        self.own = [run(shards.trained, self.where, *those, growth) for those in each]
+        self.own = [run(trained, self.where, *those, growth) for those in each]
         if growth is not None:
             self.version = Recipe.from_dict(growth.read().features).version
         self._keep_pace()
