@@ -251,6 +251,23 @@ def test_two_may_declare_the_same_loop_at_once(url):
     assert [event.kind for event in check(url, 3600, 0)] == ["declare", "configure"]
 
 
+def test_who_has_nothing_to_store_takes_no_turn(url, monkeypatch):
+    """Others would wait for it, and the database would write."""
+    turns, turn = [], Ledger.turn
+
+    def counted(ledger, *given, **options):
+        turns.append(given)
+        return turn(ledger, *given, **options)
+
+    with Loop(url, reward=SLOW, **NEW) as one, Loop(url) as two:
+        in_step(one, two)
+        monkeypatch.setattr(Ledger, "turn", counted)
+        one.decide({"age": 30}, ARMS)
+        until(lambda: two.counts.get("decide") == 1)  # it hears of it all the same
+        time.sleep(2.5 * writer.LOOK)
+        assert len(turns) == 1
+
+
 def test_who_stops_in_its_turn_is_thrown_out(url, monkeypatch):
     """A process that is frozen with the lock would hold all others."""
     monkeypatch.setattr("driftbandit.loop.storage.postgres.TURN", "300ms")

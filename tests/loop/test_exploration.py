@@ -22,6 +22,10 @@ from driftbandit import (
     Recipe,
     Uniform,
 )
+from driftbandit.loop.config import Settings
+from driftbandit.loop.deciding.choose import decided
+from driftbandit.loop.deciding.request import request
+from driftbandit.loop.deciding.types import Request, View
 from driftbandit.loop.exploration import (
     Floor,
     InverseGap,
@@ -30,7 +34,6 @@ from driftbandit.loop.exploration import (
     draw,
     means,
     pick,
-    sequence,
 )
 
 RULES = [Floor(0.1), Thompson(0.1, draws=4), InverseGap(0.1, strength=3.0)]
@@ -213,13 +216,13 @@ def test_decisions_with_other_words_are_other_draws():
 # Slates
 
 
-def slate(rule, bandit, X, words):
-    """k arms by a rule, from the rows X (k, K, dim) of every position."""
-
-    def at(place, left):
-        return rule.probabilities(bandit, X[place, left], (*words, place))
-
-    return sequence(len(X), X.shape[1], at, lambda place, p: pick(p, (*words, place)))
+def slate(rule, bandit, X, id):
+    """k arms by a rule, from the rows X (k, K, dim) of every position, and their probabilities."""
+    names = list(range(X.shape[1]))
+    asked = Request({}, names, [{} for _ in names], None, len(X), id, None)
+    view = View(bandit, "DOMD", 0, 0, 0.0, bandit.theta)
+    arms, p = decided(Settings(exploration=rule), asked, "active", 7, X, view)
+    return np.array(arms), p
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -228,13 +231,13 @@ def test_a_slate_comes_with_its_probability(rule):
     rng, bandit = np.random.default_rng(2), trained()
     X, found, expected = unit_rows(rng, 2, 3, 2), Counter(), Counter()
     for k in range(2000):
-        arms, p = slate(rule, bandit, X, (7, f"{k}"))
+        arms, p = slate(rule, bandit, X, f"{k}")
         found[tuple(arms.tolist())] += 1
         for a in range(3):
             for b in {0, 1, 2} - {a}:
                 left = np.array([c for c in range(3) if c != a])
                 if a != arms[0]:  # what the second position would have been
-                    second = rule.probabilities(bandit, X[1, left], (7, f"{k}", 1))
+                    second = rule.probabilities(bandit, X[1, left], (7, f"{k}", "DOMD", 1))
                     expected[a, b] += p[0, a] * second[list(left).index(b)]
                 else:
                     expected[a, b] += p[0, a] * p[1, b]
@@ -247,7 +250,7 @@ def test_a_slate_follows_the_floor_rule_among_arms_that_are_left():
     bandit, rng = trained(), np.random.default_rng(4)
     X = np.tile(unit_rows(rng, 6, 2), (4, 1, 1))
     for k in range(50):
-        arms, p = slate(Floor(0.3), bandit, X, (k,))
+        arms, p = slate(Floor(0.3), bandit, X, f"{k}")
         assert len(set(arms.tolist())) == 4
         for place in range(4):
             before, left = arms[:place], 6 - place
@@ -257,14 +260,15 @@ def test_a_slate_follows_the_floor_rule_among_arms_that_are_left():
             best = rest[bandit.choose(X[place, rest])]
             assert p[place, best] == pytest.approx(0.7 + 0.3 / left)
             assert sorted(p[place])[place] == pytest.approx(0.3 / left)
-    no_floor = slate(Floor(), bandit, X, WORDS).arms
+    no_floor, _ = slate(Floor(), bandit, X, "one")
     assert np.array_equal(no_floor, bandit.choose(X[0], k=4))
 
 
 @pytest.mark.parametrize("k", [0, 4])
 def test_slates_of_impossible_size_are_refused(k):
-    with pytest.raises(ValueError, match="number of arms, 3"):
-        slate(Floor(0.1), trained(), np.zeros((k, 3, 2)), WORDS)
+    arms = {name: {} for name in "abc"}
+    with pytest.raises(ValueError, match=r"k must be .*(arms, 3|from 1 to)"):
+        request({}, arms, None, k)
 
 
 # At the door

@@ -28,6 +28,7 @@ from driftbandit import (
 from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.exploration import Floor, InverseGap, Thompson
 from driftbandit.loop.state.reward_windows import Example
+from driftbandit.loop.storage import events
 from driftbandit.loop.training import replay
 from driftbandit.loop.writing import pending, writer
 from driftbandit.policies.growth import grown_policy
@@ -528,6 +529,44 @@ def test_a_loop_that_cannot_store_stops(tmp_path, monkeypatch):
     with again(tmp_path) as loop:
         assert loop.counts["decide"] == 1
         assert loop.reward(made.id, 1) == "counted"
+
+
+def test_a_loop_that_cannot_train_stops(tmp_path, monkeypatch):
+    loop = opened(tmp_path, training="background", reward=Reward(0, 1))
+    made = loop.decide({}, ARMS, at=0.0)
+
+    def broken(*_):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(loop.runtime.learner, "train", broken)
+    assert loop.reward(made.id, 1) == "counted"
+    with pytest.raises(LedgerError, match="training has stopped: out of memory"):
+        loop.wait_until_trained(10.0)
+    with pytest.raises(LedgerError, match="training has stopped: out of memory"):
+        loop.decide({}, ARMS, at=1.0)
+    loop.close()
+    with again(tmp_path) as loop:
+        assert loop.runtime.learner.bandit.rounds == 1
+        check(loop)
+
+
+def test_work_that_fails_does_not_take_back_what_was_stored_beside_it(tmp_path):
+    loop = opened(tmp_path)
+    made = loop.decide({}, ARMS, at=0.0)
+
+    def fails():
+        raise LedgerError("no room")
+
+    work = pending.Pending("", work=fails)
+    said = pending.Pending("reward", 0.0, made.id, payload=events.Reward(1.0, False))
+    loop.runtime.writer.submit_all([work, said])
+    assert "no room" in str(work.error)
+    assert (said.word, said.error) == ("counted", None)
+    with pytest.raises(LedgerError, match="no room"):
+        loop.reward(made.id, 0)
+    loop.close()
+    with again(tmp_path) as loop:
+        assert loop.counts["reward counted"] == 1
 
 
 def test_an_interrupted_loop_stops_and_goes_on_when_opened_again(tmp_path, monkeypatch):

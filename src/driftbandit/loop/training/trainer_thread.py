@@ -125,10 +125,12 @@ class TrainerThread:
             while self._step():
                 pass
         except Exception as error:
-            self._on_error(error)
-            with self._news:
-                self._error = error
-                self._news.notify_all()
+            try:
+                self._on_error(error)
+            finally:  # callers that wait must not wait for ever
+                with self._news:
+                    self._error = error
+                    self._news.notify_all()
 
     def _step(self) -> bool:
         """Train some of what waits, or wait; return False at the end."""

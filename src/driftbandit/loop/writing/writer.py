@@ -191,15 +191,19 @@ class Writer:
             group = [*group, Pending("advance")]
         if lock.alone:
             changes = self._append(group, now)
-        else:
+        elif group:
             with self.turn():
                 changes = self._append(group, now)
+        else:  # only look: others would have to wait for a turn
+            changes = self._follow(self.ledger.after(self.windows.seq))
         if changes:
             self._train(changes)
         for pending in group:
-            if pending.work:
+            if not pending.work and pending.stored.locked():  # a caller waits
+                pending.stored.release()
+        for pending in group:
+            if pending.work:  # last: it may take long or fail, and the others are stored
                 pending.work()
-            if pending.stored.locked():  # a caller waits
                 pending.stored.release()
         if self._checkpointed:
             self._checkpointed = False
