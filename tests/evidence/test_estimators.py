@@ -321,14 +321,14 @@ def test_wrong_probabilities_are_doubted_and_named(benchmark):
 
 
 def test_plans():
-    found = plan(0.02, floor=0.2, arms=10, value=0.05)
+    found = plan(0.02, exploration=0.2, arms=10, value=0.05)
     variance = (0.05 * 0.95 + 0.07 * 0.93) / 0.02
     z = 1.959963984540054 + 0.8416212335729143
     assert found.once == math.ceil(variance * (z / 0.02) ** 2)
     assert found.once < found.watched < 3 * found.once  # the promise of the promotion gate
-    assert plan(0.01, floor=0.2, arms=10, value=0.05).once > 3.5 * found.once
-    assert plan(0.02, floor=0.4, arms=10, value=0.05).once < 0.51 * found.once
-    assert plan(0.02, floor=0.2, arms=10, value=0.05, differ=0.5).once < 0.51 * found.once
+    assert plan(0.01, exploration=0.2, arms=10, value=0.05).once > 3.5 * found.once
+    assert plan(0.02, exploration=0.4, arms=10, value=0.05).once < 0.51 * found.once
+    assert plan(0.02, exploration=0.2, arms=10, value=0.05, differ=0.5).once < 0.51 * found.once
     assert planning.rows_until(1.0, np.ones(4), np.ones(4), 0.05) == math.inf  # no effect
 
 
@@ -336,7 +336,7 @@ def test_plans():
     ("options", "match"),
     [
         ({"effect": 0.0}, "effect"),
-        ({"floor": 1.5}, "floor"),
+        ({"exploration": 1.5}, "exploration"),
         ({"arms": 0}, "arms"),
         ({"level": 1.0}, "level"),
         ({"value": math.nan}, "value"),
@@ -344,4 +344,4 @@ def test_plans():
 )
 def test_impossible_plans_are_refused(options, match):
     with pytest.raises(ValueError, match=match):
-        plan(**({"effect": 0.1, "floor": 0.1, "arms": 5} | options))
+        plan(**({"effect": 0.1, "exploration": 0.1, "arms": 5} | options))

@@ -26,12 +26,9 @@ from driftbandit import (
     Uniform,
     evaluate,
 )
-from driftbandit.evidence.reading import columns, dsjson, files, ledger, parse, row_counts
-from driftbandit.evidence.reading.chunk import SKIP
+from driftbandit.evidence.reading import columns, dsjson, files, parse, row_counts
 from driftbandit.evidence.reading.encode import encoded
 from driftbandit.loop.exploration import draw
-from driftbandit.loop.state.reward_windows import Example
-from driftbandit.loop.storage.events import Event
 from prices import ARMS, FEATURES
 
 DECLARED = {"features": FEATURES, "reward": Reward(0, 1)}
@@ -539,15 +536,6 @@ def test_half_lives_are_those_of_a_loop(tmp_path):
         copy = Log.read(log.write(tmp_path / "copy.parquet"))
         assert copy.replay(DOMD, half_life="1h").digest == loop.digest
         assert copy.replay(DOMD).digest != loop.digest
-
-
-def test_slates_in_a_ledger_are_skipped_and_counted():
-    """Their positions depend on each other: weights of single arms would be wrong."""
-    data = {"choice": [1, 0], "names": ["a", "b"], "arms": [{}, {}], "p": [[0.5, 0.5], [1.0, 0.0]]}
-    event = Event(1, "decide", 0.0, "x", None, json.dumps(data | {"context": {}}))
-    assert list(ledger._row(event, Example(2, 1, 0.0, 1.0))) == [SKIP]
-    alone = Event(1, "decide", 0.0, "x", None, json.dumps(data | {"context": {}, "choice": 1}))
-    assert ledger._row(alone, Example(2, 1, 0.0, 1.0))["action"] == "b"
 
 
 @pytest.mark.usefixtures("no_wait_for_the_disk")

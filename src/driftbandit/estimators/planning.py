@@ -29,7 +29,7 @@ class Plan(NamedTuple):
 def plan(
     effect: float,
     *,
-    floor: float,
+    exploration: float,
     arms: int,
     value: float = 0.5,
     differ: float = 1.0,
@@ -38,19 +38,22 @@ def plan(
     """Rows needed to see that one policy is better than another by `effect`.
 
     `effect` and `value`, the reward of the worse one, are parts of the reward's range: 0.05 for
-    clicks of 5 %. `floor` is the share of uniform exploration among `arms`: each is logged with
-    probability floor/arms at least. The plan is for the worst case, in which both policies play
-    arms that the live one does not. `differ` is the share of decisions in which the two differ.
+    clicks of 5 %. `exploration` is the share of uniform exploration among `arms`: each is logged
+    with probability exploration/arms at least. The plan is for the worst case, in which both
+    policies play arms that the live one does not. `differ` is the share of decisions in which the two differ.
 
-    >>> plan(0.01, floor=0.2, arms=10, value=0.05).once > plan(0.02, floor=0.2, arms=10).once
+    >>> few = plan(0.02, exploration=0.2, arms=10).once
+    >>> plan(0.01, exploration=0.2, arms=10, value=0.05).once > few
     False
     """
     effect = validate.interval("effect", effect, "part of the reward's range", low=0.0, high=1.0)
     value = validate.interval("value", value, "part of the reward's range", low=0.0, high=1.0)
-    floor = validate.interval("floor", floor, "share of exploration", low=0.0, high=1.0)
+    exploration = validate.interval(
+        "exploration", exploration, "share of exploration", low=0.0, high=1.0
+    )
     differ = validate.interval("differ", differ, "share of decisions", low=0.0, high=1.0)
     level = validate.interval("level", level, "confidence, below 1", low=0.0, high=1.0 - 1e-9)
-    p = floor / validate.count("arms", arms, "to choose among")
+    p = exploration / validate.count("arms", arms, "to choose among")
     better = min(value + effect, 1.0)
     spread = differ * (value * (1.0 - value) + better * (1.0 - better)) / p
     return Plan(_once(effect, spread, level), _watched(effect, spread, level))
