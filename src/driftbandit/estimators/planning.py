@@ -40,7 +40,8 @@ def plan(
     `effect` and `value`, the reward of the worse one, are parts of the reward's range: 0.05 for
     clicks of 5 %. `exploration` is the share of uniform exploration among `arms`: each is logged
     with probability exploration/arms at least. The plan is for the worst case, in which both
-    policies play arms that the live one does not. `differ` is the share of decisions in which the two differ.
+    policies play arms that the live one does not. `differ` is the share of decisions in which the
+    two differ.
 
     >>> few = plan(0.02, exploration=0.2, arms=10).once
     >>> plan(0.01, exploration=0.2, arms=10, value=0.05).once > few
