@@ -558,7 +558,7 @@ def test_work_that_fails_does_not_take_back_what_was_stored_beside_it(tmp_path):
         raise LedgerError("no room")
 
     work = pending.Pending("", work=fails)
-    said = pending.Pending("reward", 0.0, made.id, payload=events.Reward(1.0, False))
+    said = pending.Pending("reward", 0.0, made.id, payload=events.RewardGiven(1.0, False))
     loop.runtime.writer.submit_all([work, said])
     assert "no room" in str(work.error)
     assert (said.word, said.error) == ("counted", None)

@@ -31,7 +31,7 @@ EXAMPLES = {
         default="a",
         trial={"live": (0.0, [0.5, 0.5])},
     ),
-    "reward": events.Reward(1.0, False, 3, 1),
+    "reward": events.RewardGiven(1.0, False, 3, 1),
     "cancel": events.Cancel(3),
     "metric": events.Metric("revenue", 2.5),
     "checkpoint": events.Checkpoint(

@@ -32,7 +32,7 @@ from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.learning.learner import Learner
 from driftbandit.loop.runtime import Runtime
 from driftbandit.loop.state.definition import Version
-from driftbandit.loop.storage.events import LIVE, Cancel, Metric, Reward
+from driftbandit.loop.storage.events import LIVE, Cancel, Metric, RewardGiven
 from driftbandit.loop.writing.pending import Pending
 from driftbandit.policies.base import Floats
 
@@ -187,7 +187,7 @@ class Calls:
         """Return a reward that is to be stored."""
         _, clipped = self._declaration.reward.inside(value)
         raw = min(max(float(value), -validate.LARGEST), validate.LARGEST)  # JSON has no infinity
-        return _said("reward", id, Reward(raw, clipped), position, at)
+        return _said("reward", id, RewardGiven(raw, clipped), position, at)
 
     def cancel(self, id: str, *, position: Any = None, at: Any = None) -> Pending:
         """Return a cancel that is to be stored."""

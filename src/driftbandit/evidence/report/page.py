@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from driftbandit.evidence.report.chart import ChartLine, chart
 from driftbandit.evidence.report.sentences import moment, window
-from driftbandit.evidence.report.tables import ReportTable, tables
+from driftbandit.evidence.report.tables import EvaluationTable, tables
 from driftbandit.pages import POLICY, asset
 from driftbandit.pages.styles import DARK, STROKE, Look, looks
 
@@ -103,7 +103,7 @@ def _swatch(look: Look) -> str:
     )
 
 
-def _section(table: ReportTable) -> str:
+def _section(table: EvaluationTable) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.header)
     body = "".join(
         f'<tr><th scope="row">{escape(row[0])}</th>'

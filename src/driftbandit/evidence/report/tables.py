@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from driftbandit.evidence.evaluation import Evaluation, Gap
 
 
-class ReportTable(NamedTuple):
+class EvaluationTable(NamedTuple):
     """A titled table whose first column names its rows."""
 
     title: str
@@ -23,13 +23,13 @@ class ReportTable(NamedTuple):
     note: str
 
 
-def tables(found: Evaluation) -> list[ReportTable]:
+def tables(found: Evaluation) -> list[EvaluationTable]:
     """All tables of a report."""
     kinds = [values, differences] if found.differences else [values]
     return [kind(found) for kind in [*kinds, overlap, curve]]
 
 
-def values(found: Evaluation) -> ReportTable:
+def values(found: Evaluation) -> EvaluationTable:
     level = f"{100.0 * found.level:g} %"
     header = ("candidate", f"dr [{level}]", "at every moment", *(k for k in ESTIMATES if k != "dr"))
     rows = []
@@ -43,10 +43,10 @@ def values(found: Evaluation) -> ReportTable:
         f"values that drift. Weights are clipped at {found.clip:g}. Reward model: "
         f"{found.found.model}, before it is told the reward"
     )
-    return ReportTable("Values", header, rows, note)
+    return EvaluationTable("Values", header, rows, note)
 
 
-def differences(found: Evaluation) -> ReportTable:
+def differences(found: Evaluation) -> EvaluationTable:
     header = ("difference", "paired dr", "at every moment", "better", "more rows", "latest windows")
     rows = [_gap(gap) for gap in found.differences]
     note = (
@@ -54,7 +54,7 @@ def differences(found: Evaluation) -> ReportTable:
         f"until it can be said, if they are like these. Latest windows: the last four of "
         f"{window(found)} on their own"
     )
-    return ReportTable("Differences", header, rows, note)
+    return EvaluationTable("Differences", header, rows, note)
 
 
 def _gap(gap: Gap) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def _gap(gap: Gap) -> tuple[str, ...]:
     return (f"{gap.first} − {gap.second}", ranged(gap.estimate), *ends)
 
 
-def overlap(found: Evaluation) -> ReportTable:
+def overlap(found: Evaluation) -> EvaluationTable:
     header = ("candidate", "effective rows", "mean weight", "largest weight", "could be logged")
     rows = [
         (
@@ -82,10 +82,10 @@ def overlap(found: Evaluation) -> ReportTable:
         f"Sample-ratio check: p = {check.p:.2g}; what fits least is {check.what}, expected "
         f"{check.expected:,.4g} and found {check.found:,.4g}"
     )
-    return ReportTable("Overlap", header, rows, note)
+    return EvaluationTable("Overlap", header, rows, note)
 
 
-def curve(found: Evaluation) -> ReportTable:
+def curve(found: Evaluation) -> EvaluationTable:
     curves = {name: found.curve(name) for name in found.values}
     counts = next(iter(found.found.values.values()))[:, 0]
     rows = []
@@ -96,7 +96,7 @@ def curve(found: Evaluation) -> ReportTable:
         )
         rows.append((moment(found, start), f"{counts[k]:,.0f}", *cells))
     note = f"Windows of {window(found)}: doubly robust value, and its interval at every moment"
-    return ReportTable("Value over time", ("from", "rows", *curves), rows, note)
+    return EvaluationTable("Value over time", ("from", "rows", *curves), rows, note)
 
 
 def ranged(found: Estimate) -> str:

@@ -61,7 +61,7 @@ class Decide(Struct, omit_defaults=True):
     trial: dict[str, tuple[float, list[float]]] = {}
 
 
-class Reward(Struct, omit_defaults=True):
+class RewardGiven(Struct, omit_defaults=True):
     """What a decision gave. `of` is the decision's seq, None if it is not there yet."""
 
     value: float
@@ -119,7 +119,7 @@ class AddFeatures(Struct):
 
 PAYLOADS: dict[str, Any] = {
     "decide": Decide,
-    "reward": Reward,
+    "reward": RewardGiven,
     "cancel": Cancel,
     "metric": Metric,
     "checkpoint": Checkpoint,
