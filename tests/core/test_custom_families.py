@@ -334,7 +334,7 @@ def test_a_family_that_cannot_be_hashed_says_so():
 SCRIPT = """
 import multiprocessing, os, sys
 sys.path.insert(0, {folder!r})
-from test_own_families import Twin, known, played, DOMD, Bandit
+from test_custom_families import Twin, known, played, DOMD, Bandit
 
 def learn(_):
     bandit = Bandit(DOMD(problem=known(Twin())))
@@ -351,7 +351,7 @@ if __name__ == "__main__":
 
 def test_it_works_in_forked_and_spawned_processes(tmp_path):
     script = tmp_path / "main.py"
-    script.write_text(SCRIPT.format(folder=str(Path(__file__).parents[1])))
+    script.write_text(SCRIPT.format(folder=str(Path(__file__).parent)))
     subprocess.run([sys.executable, script], check=True)
 
 

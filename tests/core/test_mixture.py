@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from test_auto import Twin
 
 import naive
 from driftbandit import AutoDOMD, Bernoulli, Binomial, Bounded, Gaussian, Problem
@@ -22,6 +21,7 @@ from driftbandit.core.layout import (
     WEIGHT,
     G,
 )
+from naive_auto import MixtureReference
 
 pytestmark = pytest.mark.kernel
 
@@ -54,7 +54,7 @@ def agrees(memory, twin):
 
 def played(policy, rounds):
     """A flip of the sign half way, in large rewards: somebody is renewed."""
-    twin, memory, rng = Twin(policy), policy.init(1), np.random.default_rng(11)
+    twin, memory, rng = MixtureReference(policy), policy.init(1), np.random.default_rng(11)
     d, family, effective = policy.problem.dim, policy.problem.family, []
     for t in range(rounds):
         x = rng.standard_normal(d)

@@ -48,13 +48,13 @@ def grown(step, memory, size=1):
 @pytest.mark.parametrize("policy", [DOMD, AutoDOMD])
 def test_a_bandit(policy):
     bandit, rng = Bandit(policy(problem=Problem(dim=4))), np.random.default_rng(0)
-    arms = rng.uniform(-0.5, 0.5, (64, 3, 4))
-    count = [0]
+    arms, luck, count = rng.uniform(-0.5, 0.5, (64, 3, 4)), rng.random(4096), [0]
+    chance = 1.0 / (1.0 + np.exp(-arms @ np.array([0.5, -0.3, 0.2, 0.0])))  # inside the ball
 
     def step():
-        count[0] += 1
-        X = arms[count[0] % 64]
-        bandit.update(X[bandit.choose(X)], float(count[0] % 3 == 0))
+        k = count[0] = count[0] + 1
+        arm = bandit.choose(arms[k % 64])
+        bandit.update(arms[k % 64, arm], float(luck[k % 4096] < chance[k % 64, arm]))
 
     time_, memory = grown(step, lambda: bandit.memory_bytes)
     assert memory == 1.0
@@ -63,7 +63,7 @@ def test_a_bandit(policy):
 
 def test_a_loop(tmp_path):
     """Decisions with their rewards and their training, stored in a file."""
-    count, process = [0], psutil.Process()
+    count, process, rng = [0], psutil.Process(), np.random.default_rng(0)
     options = {"policy": DOMD, "clock": "events", "training": "inline", "exploration": 0.1}
     with Loop(tmp_path / "a.db", features=FEATURES, reward=Reward(0, 1), **options) as loop:
 
@@ -73,7 +73,8 @@ def test_a_loop(tmp_path):
             at = float(count[0])
             asked = [{"context": {}, "arms": ARMS, "id": id, "at": at} for id in ids]
             made = loop.submit_many([("decide", each) for each in asked])
-            said = [{"id": d.id, "value": float(d.arm == "x"), "at": at} for d in made]
+            likes = rng.random(GROUP) < 0.4
+            said = [{"id": d.id, "value": float(v), "at": at} for d, v in zip(made, likes)]
             loop.submit_many([("reward", each) for each in said])
 
         time_, memory = grown(step, lambda: process.memory_info().rss, GROUP)

@@ -133,11 +133,13 @@ def test_it_opens_and_its_numbers_are_those_of_the_service(browser, port):
 def test_the_report_can_be_kept(browser, port):
     opened(browser, port, 200)
     browser.execute_script(
-        "URL.createObjectURL = blob => { blob.text().then(text => { window.report = text; });"
+        "URL.createObjectURL = blob => { blob.text().then(text => { window.keptText = text; });"
         "return '#'; }; HTMLAnchorElement.prototype.click = function() {};"
         "document.getElementById('report').click()"
     )
-    assert "<title>Evaluation of live, default, uniform</title>" in until(browser, "window.report")
+    assert "<title>Evaluation of live, default, uniform</title>" in until(
+        browser, "window.keptText"
+    )
 
 
 @needs_chromium

@@ -22,7 +22,7 @@ THEOREMS = {
 }
 
 
-class Order(NamedTuple):
+class FittedOrder(NamedTuple):
     """One fitted exponent."""
 
     policy: str
@@ -35,7 +35,7 @@ class Order(NamedTuple):
     theorem: float | None
 
 
-def fit_orders(store: Store) -> list[Order]:
+def fit_orders(store: Store) -> list[FittedOrder]:
     """A slope for every policy and every number of the worlds that takes three values or more."""
     fitted = [
         _fit(sweep)
@@ -45,7 +45,7 @@ def fit_orders(store: Store) -> list[Order]:
     return sorted(fitted, key=lambda order: order[:3])
 
 
-def _fit(sweep: Sweep) -> Order:
+def _fit(sweep: Sweep) -> FittedOrder:
     x, y = np.log(sweep.values), np.log(sweep.regrets)
     (slope, _), residual, *_ = np.linalg.lstsq(np.column_stack([x, np.ones_like(x)]), y, rcond=None)
     spread = float(residual[0]) if residual.size else 0.0
@@ -53,10 +53,10 @@ def _fit(sweep: Sweep) -> Order:
     theorem = THEOREMS.get((sweep.kind, sweep.quantity))
     ours = theorem if sweep.line.startswith("DOMD-GLB") else None
     what = sweep.line, sweep.kind, sweep.quantity
-    return Order(*what, sweep.values, sweep.regrets, float(slope), error, ours)
+    return FittedOrder(*what, sweep.values, sweep.regrets, float(slope), error, ours)
 
 
-def orders_table(orders: list[Order]) -> str:
+def orders_table(orders: list[FittedOrder]) -> str:
     """The slopes in Markdown, next to the theorems' exponents."""
     rows = ["| policy | world | against | regret | slope | theorem |", "|---|---|---|---|---|---|"]
     for order in orders:
