@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo reproduce test check lint bench bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
+.PHONY: demo reproduce test check lint bench bench-walk bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-sharp bench-lab bench-peers bench-streams bench-suite bench-explain \
   bench-rare bench-lockin bench-calendars bench-one-discount bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
   mutants torture docs docs-site dist release-check clean
@@ -29,6 +29,9 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.test      ## the speed figures, as ratios from one run
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.speed
+
+bench-walk: $(VENV)/.test    ## functions, files and CPU time of a decision, next to version 0.2
+	$(BIN)/python -m benchmarks.walk --csv docs/results/walk.csv
 
 bench-roads: $(VENV)/.test    ## first use, real dimensions, every kind of call, as ratios from one run
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.roads
