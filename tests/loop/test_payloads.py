@@ -41,6 +41,7 @@ EXAMPLES = {
     "promote": events.Promote("wide", "live", True, {"low": 0.1}, {"type": "Settings"}),
     "erase": events.Erase(4, True),
     "add_features": events.AddFeatures({"type": "Features"}),
+    "arm": events.ArmChange("large", "add", {"price": 9.5, "type": "x"}),
 }
 VERSIONS = (1, VERSION)
 

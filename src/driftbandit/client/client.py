@@ -57,7 +57,7 @@ class Client:
     def decide(
         self,
         context: Mapping[str, Any],
-        arms: Mapping[str, Any] | Sequence[Any],
+        arms: Mapping[str, Any] | Sequence[Any] | None = None,
         *,
         id: str | None = None,
         key: str | None = None,
@@ -137,6 +137,29 @@ class Client:
             self.send()
         query = "" if position is None else f"?position={position}"
         return str(self._call("DELETE", f"/decisions/{quote(id, '')}{query}")["outcome"])
+
+    def metric(self, id: str, name: str, value: float, *, position: int | None = None) -> None:
+        """Record another number about a decision, such as its cost."""
+        if id in self._outbox:
+            self.send()
+        path = f"/decisions/{quote(id, '')}/metrics/{quote(name, '')}"
+        self._call("PUT", path, {"value": value, "position": position})
+
+    def add_arm(self, name: str, columns: Mapping[str, Any] | None = None) -> None:
+        """Add an arm to the catalogue of the loop, or give it other columns."""
+        self._call("PUT", f"/arms/{quote(name, '')}", {"columns": columns or {}})
+
+    def pause_arm(self, name: str) -> None:
+        """Take an arm off offer."""
+        self._call("PATCH", f"/arms/{quote(name, '')}", {"paused": True})
+
+    def resume_arm(self, name: str) -> None:
+        """Put a paused arm on offer again."""
+        self._call("PATCH", f"/arms/{quote(name, '')}", {"paused": False})
+
+    def retire_arm(self, name: str) -> None:
+        """Remove an arm from the catalogue of the loop."""
+        self._call("DELETE", f"/arms/{quote(name, '')}")
 
     def declare(self, **declaration: Any) -> dict[str, Any]:
         """Declare the loop, or check that it was declared like this."""

@@ -15,7 +15,7 @@ from driftbandit import validate
 from driftbandit.durations import moment
 from driftbandit.loop.config import Settings
 from driftbandit.loop.deciding import slates
-from driftbandit.loop.deciding.choose import NO_VOTES, decided, role
+from driftbandit.loop.deciding.choose import NO_VOTES, chances, decided, role
 from driftbandit.loop.deciding.payloads import Choice, again
 from driftbandit.loop.deciding.request import request
 from driftbandit.loop.deciding.types import (
@@ -63,7 +63,7 @@ class Calls:
     def ask(
         self,
         context: Any,
-        arms: Any,
+        arms: Any = None,
         *,
         k: int | None = None,
         id: str | None = None,
@@ -75,8 +75,11 @@ class Calls:
         """Return the request of a decision."""
         if key is None and self._declaration.key is not None:
             raise ValueError(f"each {self._declaration.key} has a learner of its own: pass key=")
-        when = None if at is None else moment(at, 0.0)
-        return request(context, arms, default, k, id=id, key=key, at=when, fallback=fallback)
+        when, catalogue = None if at is None else moment(at, 0.0), self._runtime.catalogue
+        return request(
+            context, arms, default, k, id=id, key=key, at=when, fallback=fallback,
+            catalogue=catalogue,
+        )  # fmt: skip
 
     def _choose(self, asked: Request, before: Encoded | None = None) -> Choice:
         """Decide with what the learner knows now; rows may have been encoded before."""
@@ -111,7 +114,7 @@ class Calls:
         arms, p = decided(settings, asked, played, seed, X, view, votes)
         if votes:
             words = seed, asked.id, view.policy
-            live = settings.exploration.probabilities(view.bandit, X[0], words)
+            live = chances(settings.exploration, settings, asked, view, X[0], words)
             votes = {LIVE: Vote(live, view.aged), **votes}
         theta = view.theta.copy()
         z = X[np.arange(len(arms)), arms] @ theta
@@ -157,7 +160,7 @@ class Calls:
         return made.first()
 
     def record_fallback(
-        self, context: Any, arms: Any, *, id: Any = None, default: Any = None, **options: Any
+        self, context: Any, arms: Any = None, *, id: Any = None, default: Any = None, **options: Any
     ) -> str:
         """Store a decision that a client made alone."""
         asked = self._fallback(context, arms, id=id, default=default, **options)
@@ -222,6 +225,7 @@ class Calls:
             "record_fallback": self._fallback,
             "reward": self.reward,
             "cancel": self.cancel,
+            "metric": self.metric,
         }
         if kind not in known:
             raise ValueError(f"a call is one of {', '.join(map(repr, known))}, got {kind!r}")

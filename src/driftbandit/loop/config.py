@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -31,6 +31,7 @@ CLOCKS = ("wall", "events")
 MODES = ("active", "apprentice")
 LEVEL = 0.95
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+MOST_ARMS = 100_000  # of one catalogue
 
 
 def meaning(text: str) -> dict[str, str]:
@@ -45,6 +46,7 @@ class Changeable(TypedDict, total=False):
     mode: str | None
     holdout: float | None
     guard: Guard | bool | None
+    shares: Mapping[str, Sequence[float]] | None
 
 
 class Options(Changeable, total=False):
@@ -58,6 +60,7 @@ class Options(Changeable, total=False):
     key: str | None
     seed: int | None
     clock: str | None
+    arms: Mapping[str, Mapping[str, Any]] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +133,12 @@ class Declaration(Recipe):
         },
         default=None,
     )
+    arms: Any = field(
+        metadata={
+            "meaning": "a catalogue of arms by name, with their columns; decisions may leave it out"
+        },
+        default=None,
+    )  # pairs of a name and columns: as a mapping, a column "type" would look like a recipe's
     former: ClassVar[Mapping[str, str]] = {"keep": "retention"}
 
     def __post_init__(self) -> None:
@@ -146,6 +155,7 @@ class Declaration(Recipe):
             policy=self._policy(),
             seed=validate.count("seed", self.seed, "of the loop's random choices", least=0),
             retention=None if kept is None else seconds(kept, "retention"),
+            arms=None if self.arms is None else _arms(self.arms),
         )
         if self.half_life not in (None, "auto"):
             self._set(half_life=seconds(self.half_life, "half_life"))
@@ -208,6 +218,12 @@ class Settings(Recipe):
         },
         default=None,
     )
+    shares: Mapping[str, Any] = field(
+        metadata={
+            "meaning": 'least and largest probability of arms by name, such as {"large": (0, 0.2)}'
+        },
+        default_factory=dict,
+    )
     trials: Mapping[str, float] = field(default_factory=dict)  # shares of decisions by candidate
     former: ClassVar[Mapping[str, str]] = {"rule": "exploration"}
 
@@ -225,13 +241,13 @@ class Settings(Recipe):
             self._set(guard=None)
         if self.guard is not None and not isinstance(self.guard, Guard):
             raise ValueError(f"guard must be Guard(...) or False, got {validate.show(self.guard)}")
-        self._set(holdout=holdout, trials=self._shares())
+        self._set(holdout=holdout, trials=self._trial_shares(), shares=_bounds(self.shares))
         needs = self.mode == "apprentice" or holdout > 0.0 or self.guard is not None
         self._set(needs_default=needs)
 
     needs_default: ClassVar[bool]  # whether a decision may have to play its default
 
-    def _shares(self) -> dict[str, float]:
+    def _trial_shares(self) -> dict[str, float]:
         meaning = "part of all decisions"
         shares = {k: validate.nonnegative("share", v, meaning) for k, v in self.trials.items()}
         total = math.fsum(shares.values())
@@ -243,6 +259,50 @@ class Settings(Recipe):
         """Return the settings with what was given (not None) changed."""
         own = [each.name for each in fields(self) if given.get(each.name) is not None]
         return replace(self, **{name: given[name] for name in own})
+
+
+def _arms(given: Any) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+    """Return the arms of a catalogue as pairs of a name and its columns."""
+    pairs = given.items() if isinstance(given, Mapping) else given
+    pairs = list(pairs) if isinstance(pairs, Iterable) and not isinstance(pairs, str) else [given]
+    for each in pairs:
+        pair = isinstance(each, (list, tuple)) and len(each) == 2
+        if not pair or not isinstance(each[1], Mapping):
+            raise ValueError(
+                "arms must be a mapping from names to columns, such as {'a': {'price': 9}}, got "
+                f"{validate.show(given)}"
+            )
+    found = {validate.text("an arm's name", name): columns for name, columns in pairs}
+    if len(found) > MOST_ARMS:
+        raise ValueError(f"a catalogue has at most {MOST_ARMS} arms, got {len(found)}")
+    return tuple(found.items())
+
+
+def _bounds(given: Any) -> dict[str, tuple[float, float]]:
+    """Return the least and the largest share of arms by name."""
+    if not isinstance(given, Mapping):
+        raise ValueError(
+            "shares must be a mapping from arms to their least and largest share, such as "
+            f"{{'large': (0, 0.2)}}, got {validate.show(given)}"
+        )
+    found = {
+        validate.text("an arm's name", name): _pair(name, each) for name, each in given.items()
+    }
+    total = math.fsum(least for least, _ in found.values())
+    if total > 1.0:
+        raise ValueError(f"the least shares of all arms must add up to at most 1, got {total:g}")
+    return found
+
+
+def _pair(name: str, given: Any) -> tuple[float, float]:
+    pair = list(given) if isinstance(given, (list, tuple)) else []
+    clean = [validate.nonnegative("a share", each, "probability of an arm") for each in pair]
+    if len(clean) != 2 or not clean[0] <= clean[1] <= 1.0:
+        raise ValueError(
+            f"the shares of {name!r} must be its least and its largest, such as (0, 0.2), got "
+            f"{validate.show(given)}"
+        )
+    return clean[0], clean[1]
 
 
 OPTIONS: dict[str, str] = {

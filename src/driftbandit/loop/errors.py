@@ -29,3 +29,7 @@ class BusyError(ValueError):
 
 class UnknownCandidateError(ValueError):
     """The loop has no such candidate."""
+
+
+class UnknownArmError(ValueError):
+    """The catalogue of the loop has no such arm."""

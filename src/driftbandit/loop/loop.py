@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Unpack, overload
 from driftbandit import validate
 from driftbandit.durations import moment
 from driftbandit.features import Feature, Features
-from driftbandit.loop import promotion
+from driftbandit.loop import arms, promotion
 from driftbandit.loop.calls import Calls
 from driftbandit.loop.candidates.comparison import Comparison
 from driftbandit.loop.config import (
@@ -30,6 +30,7 @@ from driftbandit.loop.reporting import export
 from driftbandit.loop.reporting.audit import Audit, audit, audit_all
 from driftbandit.loop.reporting.health import Health, health
 from driftbandit.loop.runtime import Runtime
+from driftbandit.loop.state.catalogue import CatalogueArm
 from driftbandit.loop.state.definition import Shadow
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training.trainer import Lag
@@ -91,7 +92,7 @@ class Loop:
     def decide(
         self,
         context: Mapping[str, Any],
-        arms: Any,
+        arms: Any = None,
         *,
         id: str | None = None,
         key: str | None = None,
@@ -102,7 +103,7 @@ class Loop:
     def decide(
         self,
         context: Mapping[str, Any],
-        arms: Any,
+        arms: Any = None,
         *,
         k: int,
         id: str | None = None,
@@ -113,7 +114,7 @@ class Loop:
     def decide(
         self,
         context: Mapping[str, Any],
-        arms: Any,
+        arms: Any = None,
         *,
         k: int | None = None,
         id: str | None = None,
@@ -124,6 +125,9 @@ class Loop:
         """Choose among arms: a mapping from names to columns, or a list of columns. With `k` a
         slate: k of them in order, each position drawn among the arms that are left.
 
+        If the loop has a catalogue (`Loop(arms=...)`), leave `arms` out, name some of its arms in a
+        list, or pass a mapping with columns that hold for this decision alone.
+
         With an `id` of your own you can repeat a call: it gives the same answer. `key` says whose
         decision it is, for the holdout and for `erase`. `default` is the arm to play where the loop
         does not choose, and what is returned if there is no arm; for a slate, a list of k.
@@ -133,7 +137,7 @@ class Loop:
     def record_fallback(
         self,
         context: Mapping[str, Any],
-        arms: Any,
+        arms: Any = None,
         *,
         id: str,
         default: Name | Sequence[Name],
@@ -150,9 +154,9 @@ class Loop:
 
     def submit_many(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:
         """Many calls that wait for the disk only once: ("decide", {"context": ..., "arms": ...}),
-        ("record_fallback", ...), ("reward", {"id": ..., "value": ...}) or ("cancel", {"id": ...}),
-        each with the options of that method. Gives the answers in order; in place of a call that is
-        refused, the error."""
+        ("record_fallback", ...), ("reward", {"id": ..., "value": ...}), ("cancel", {"id": ...}) or
+        ("metric", ...), each with the options of that method. Gives the answers in order; in place
+        of a call that is refused, the error."""
         return self._calls.submit_many(calls)
 
     def reward(self, id: str, value: float, *, position: int | None = None, at: Any = None) -> str:
@@ -200,6 +204,22 @@ class Loop:
         """Add columns, from the next decision on. What was learnt stays."""
         features = self.features.grow(context=context, arm=arm, interactions=interactions)
         self.runtime.change("add_features", {"features": features.to_dict()})
+
+    def add_arm(self, name: str, columns: Mapping[str, Any] | None = None) -> None:
+        """Add an arm to the catalogue, from the next decision on, or give it other columns."""
+        arms.add(self.runtime, name, {} if columns is None else columns)
+
+    def pause_arm(self, name: str) -> None:
+        """Take an arm off offer: decisions that name it go on without it."""
+        arms.pause(self.runtime, name)
+
+    def resume_arm(self, name: str) -> None:
+        """Put a paused arm on offer again."""
+        arms.resume(self.runtime, name)
+
+    def retire_arm(self, name: str) -> None:
+        """Remove an arm from the catalogue: decisions that name it are refused."""
+        arms.retire(self.runtime, name)
 
     def shadow(
         self,
@@ -290,6 +310,11 @@ class Loop:
     def features(self) -> Features:
         """The features as they are now, grown or not."""
         return self.runtime.learner.version.features
+
+    @property
+    def arms(self) -> Mapping[str, CatalogueArm]:
+        """The arms of the catalogue by name, with their columns and whether they are paused."""
+        return arms.catalogue(self.runtime).arms
 
     @property
     def policy(self) -> RowPolicy:

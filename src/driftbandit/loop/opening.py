@@ -9,8 +9,9 @@ from dataclasses import fields, replace
 from typing import Any, NoReturn
 
 from driftbandit.loop.config import Declaration, Settings
+from driftbandit.loop.state.catalogue import check_arms
 from driftbandit.loop.state.definition import Definition, define
-from driftbandit.loop.storage.events import Event, encode
+from driftbandit.loop.storage.events import Event, encode, plain
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.storage.store import is_url
 from driftbandit.validate import show
@@ -29,6 +30,8 @@ def check_path(path: Any, given: Mapping[str, Any]) -> None:
 
 def declared(ledger: Ledger, given: Mapping[str, Any]) -> Definition:
     """Return what the loop is; what was not given (None) is as it was declared."""
+    if isinstance(arms := given.get("arms"), Mapping):
+        given = {**given, "arms": {name: plain(columns) for name, columns in arms.items()}}
     with ledger.turn(ledger.last()):  # two processes may want to declare it at once
         found = define(ledger.lasting())
         if found is None:
@@ -48,6 +51,8 @@ def _declare(ledger: Ledger, given: Mapping[str, Any]) -> None:
             raise ValueError(f"{ledger.path!r} has no loop {ledger.name!r} yet: pass {name}=")
     names = {field.name for field in fields(Declaration)}
     declaration = Declaration(**{k: v for k, v in given.items() if k in names and v is not None})
+    if declaration.arms is not None:
+        check_arms([columns for _, columns in declaration.arms], declaration.features)
     now = time.time() if declaration.clock == "wall" else 0.0
     recipes = (("declare", declaration), ("configure", Settings().changed(given)))
     events = [
@@ -61,13 +66,17 @@ def _same(found: Definition, name: str, value: Any) -> bool:
     if name == "features":
         return value in [version.features for version in found.versions.values()]
     declaration = found.declaration
+    if name == "arms" and found.catalogue is not None:
+        now = {arm: each.columns for arm, each in found.catalogue.arms.items()}
+        return dict(value) in (now, dict(declaration.arms))
     if name == "reward":
         return bool(value == declaration.reward)
     return bool(getattr(replace(declaration, **{name: value}), name) == getattr(declaration, name))
 
 
 def _refuse(ledger: Ledger, name: str) -> NoReturn:
-    remedy = "use loop.add_features(...), or" if name == "features" else "use"
+    remedies = {"features": "use loop.add_features(...), or", "arms": "use loop.add_arm(...), or"}
+    remedy = remedies.get(name, "use")
     raise ValueError(
         f"loop {ledger.name!r} was declared with another {name}: leave it out to resume, "
         f"{remedy} another name for a new loop"

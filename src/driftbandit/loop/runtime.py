@@ -13,6 +13,7 @@ from driftbandit.loop.candidates.comparison import is_worse, lead
 from driftbandit.loop.candidates.totals import Totals
 from driftbandit.loop.config import Settings
 from driftbandit.loop.errors import ConflictError, LedgerError
+from driftbandit.loop.state.catalogue import Catalogue
 from driftbandit.loop.state.definition import CurrentDefinition, Definition, defined
 from driftbandit.loop.state.reward_windows import Mark
 from driftbandit.loop.storage.events import DEFAULT, LIVE, Event, encode
@@ -74,6 +75,11 @@ class Runtime:
     def settings(self) -> Settings:
         """How decisions are made now."""
         return self.definition.now.current[1]
+
+    @property
+    def catalogue(self) -> Catalogue | None:
+        """The arms of the loop, if it has any of its own."""
+        return self.definition.now.catalogue
 
     def check(self) -> None:
         """Raise if nothing can be stored or trained any more."""

@@ -8,7 +8,13 @@ from http import HTTPStatus
 
 import msgspec
 
-from driftbandit.loop.errors import BusyError, ConflictError, UnknownCandidateError, UsedIdError
+from driftbandit.loop.errors import (
+    BusyError,
+    ConflictError,
+    UnknownArmError,
+    UnknownCandidateError,
+    UsedIdError,
+)
 from driftbandit.loop.errors import LedgerError as LedgerError
 from driftbandit.service.schema.messages import FieldDifference, LeadInfo, ProblemDetails, filled
 
@@ -31,6 +37,7 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (  # the first that fits
     (BusyError, 503),
     (ConflictError, 409),
     (UnknownCandidateError, 404),
+    (UnknownArmError, 404),
     (msgspec.MsgspecError, 400),
     (ValueError, 422),
     (RecursionError, 400),

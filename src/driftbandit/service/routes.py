@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from driftbandit.service.api import candidates, loops, reports
+from driftbandit.service.api import arms, candidates, loops, reports
 from driftbandit.service.schema import messages as m
 from driftbandit.service.schema import options as o
 
 NAME, ID = "/v1/loops/{name}", "/v1/loops/{name}/decisions/{id}"
 CANDIDATE = "/v1/loops/{name}/candidates/{candidate}"
+ARM = "/v1/loops/{name}/arms/{arm}"
 AS_TOML = (o.LoopDeclaration, o.CandidateDeclaration)  # bodies that may also be TOML
 UP = ((200, m.ServiceStatus),)
 
@@ -78,6 +79,28 @@ ROUTES = (
     Route(
         "DELETE", ID, "decide", loops.cancel, "Say that a decision was never shown",
         answers=((200, m.OutcomeResponse),), query=("position",), problems=(404, 422),
+    ),
+    Route(
+        "PUT", f"{ID}/metrics/{{metric}}", "reward", loops.metric,
+        "Record another number about a decision, such as its cost",
+        m.MetricRequest, ((200, m.OutcomeResponse),), problems=(404, 415, 422),
+    ),
+    Route(
+        "GET", f"{NAME}/arms", "read", arms.list_arms, "The arms of the catalogue",
+        answers=((200, m.ArmList),), problems=(404, 409),
+    ),
+    Route(
+        "PUT", ARM, "admin", arms.add_arm,
+        "Add an arm, or give it other columns; repeating it is safe",
+        m.ArmDeclaration, ((200, m.ArmInfo), (201, m.ArmInfo)), problems=(404, 409, 415, 422),
+    ),
+    Route(
+        "PATCH", ARM, "admin", arms.set_arm, "Pause an arm, or put it on offer again",
+        m.ArmState, ((200, m.ArmInfo),), problems=(404, 409, 415, 422),
+    ),
+    Route(
+        "DELETE", ARM, "admin", arms.retire_arm, "Remove an arm from the catalogue",
+        answers=((200, m.ArmList),), problems=(404, 409, 422),
     ),
     Route(
         "GET", f"{NAME}/candidates", "read", candidates.list_all,

@@ -6,6 +6,7 @@ from typing import Any
 
 from driftbandit.loop.config import Declaration, Settings
 from driftbandit.loop.deciding import slates
+from driftbandit.loop.deciding.choose import chances
 from driftbandit.loop.deciding.types import Request, View, Vote
 from driftbandit.loop.exploration import Rule
 from driftbandit.loop.learning.keyed import learner_for
@@ -37,7 +38,8 @@ class Candidate:
     def vote(self, X: Floats, settings: Settings, request: Request, view: View) -> Vote:
         """Return what it would do with arms X (K, size)."""
         words = self._seed, request.id, view.policy
-        return Vote(self.exploration(settings).probabilities(view.bandit, X, words), view.aged)
+        rule = self.exploration(settings)
+        return Vote(chances(rule, settings, request, view, X, words), view.aged)
 
     def now(self, X: Floats, settings: Settings, request: Request, at: float) -> Floats:
         """Return what it would do in a decision of that time, with all that it knows now."""

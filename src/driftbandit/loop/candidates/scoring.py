@@ -12,6 +12,7 @@ from driftbandit.loop.candidates.candidate import Candidate
 from driftbandit.loop.candidates.totals import Pair, Row, Totals
 from driftbandit.loop.config import MODES, Settings
 from driftbandit.loop.deciding import slates
+from driftbandit.loop.deciding.choose import chances
 from driftbandit.loop.deciding.payloads import answered, asked_for, voted
 from driftbandit.loop.deciding.types import Answer, Request, Votes
 from driftbandit.loop.exploration import means
@@ -86,8 +87,8 @@ class LivePolicy:
     def now(self) -> Floats:
         """What it would do now."""
         logged, view = self._logged, self._view
-        words = logged.seed, logged.request.id, view.policy
-        return logged.settings.exploration.probabilities(view.bandit, self._X, words)
+        words, settings = (logged.seed, logged.request.id, view.policy), logged.settings
+        return chances(settings.exploration, settings, logged.request, view, self._X, words)
 
     @property
     def then(self) -> Floats:

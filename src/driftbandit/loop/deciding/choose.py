@@ -17,8 +17,9 @@ import numpy as np
 
 from driftbandit.bandit import Bandit
 from driftbandit.loop.config import Settings
+from driftbandit.loop.deciding.shares import ANY_SHARE, within_shares
 from driftbandit.loop.deciding.types import Request, View, Votes
-from driftbandit.loop.exploration import Rule, Words, completed, draw, pick
+from driftbandit.loop.exploration import Rule, Words, completed, draw, means, pick
 from driftbandit.policies.base import Floats, Ints
 
 NO_VOTES: Votes = {}
@@ -87,11 +88,32 @@ def _acting(
     """Return probabilities of the arms that are left: by exploration, or the first default that is
     left, but for a share of exploration."""
     if role == "active":
-        return settings.exploration.probabilities(view.bandit, X, words)
+        return chances(settings.exploration, settings, request, view, X, words, left)
     share = settings.exploration.uniform if role == "apprentice" else 0.0
     places = (request.names.index(name) for name in request.defaults)
     default = next(k for place in places for k in np.flatnonzero(left == place))
     return completed(np.full(len(left), share / len(left)), int(default))
+
+
+def chances(
+    rule: Rule,
+    settings: Settings,
+    request: Request,
+    view: View,
+    X: Floats,
+    words: Words,
+    left: Ints | None = None,
+) -> Floats:
+    """Return the probabilities that a policy with this rule gives arms X (K, dim): those that are
+    `left`, or all. They keep the shares that the settings ask for."""
+    p = rule.probabilities(view.bandit, X, words)
+    if not settings.shares:
+        return p
+    names = request.names if left is None else [request.names[k] for k in left]
+    bounds = [settings.shares.get(name, ANY_SHARE) for name in names]  # type: ignore[call-overload]
+    if all(low <= each <= high for (low, high), each in zip(bounds, p.tolist())):
+        return p
+    return within_shares(p, np.array(bounds).T, means(view.bandit, X))
 
 
 def mixed(acting: Floats, shares: Mapping[str, float], votes: Votes) -> Floats:

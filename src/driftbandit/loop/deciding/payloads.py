@@ -113,9 +113,19 @@ def again(event: Event, asked: Request, explain: Explain) -> Decision | Slate:
     """Return the answer that an id has had; another question under it is an error."""
     data: Decide = event.read()
     before = asked_for(event, data)
-    if [*before[:5]] != plain([*asked[:5]]) or event.key != asked.key:
+    if not _is_same(before, asked) or event.key != asked.key:
         raise UsedIdError(f"id {event.id!r} was used for another decision: use a new id for each")
     return _seen(before, answered(data), explain)
+
+
+def _is_same(before: Request, asked: Request) -> bool:
+    """Return whether a question is the one of before; arms of the catalogue may have changed."""
+    if asked.selection is None:
+        return [*before[:5]] == plain([*asked[:5]])
+    same = before.context == plain(asked.context) and before.k == asked.k
+    default = plain(asked.selection.default)
+    fits = before.default in (None, default)  # an arm that was paused was no default
+    return same and fits and asked.selection.is_same(before.names, before.arms)
 
 
 def _seen(asked: Request, answer: Answer, explain: Explain) -> Decision | Slate:

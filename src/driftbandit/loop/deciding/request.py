@@ -9,6 +9,7 @@ from driftbandit import validate
 from driftbandit.ids import new_id
 from driftbandit.loop.deciding.slates import POSITION
 from driftbandit.loop.deciding.types import Name, Request
+from driftbandit.loop.state.catalogue import Catalogue, Selection
 from driftbandit.loop.storage.events import plain_columns
 from driftbandit.validate import show
 
@@ -23,14 +24,22 @@ def request(
     key: Any = None,
     at: float | None = None,
     fallback: bool = False,
+    catalogue: Catalogue | None = None,
 ) -> Request:
-    """Return a request; the features check columns and values."""
+    """Return a request; the features check columns and values. With a `catalogue`, arms are what it
+    has on offer: all of them if none is named."""
     if not isinstance(context, Mapping):
         raise ValueError(
             f"the context must be a mapping such as {{'age': 31}}, got {show(context)}"
         )
     if k is not None:
         k = validate.count("k", k, "positions of a slate")
+    asked: Selection | None = None
+    if catalogue is not None:
+        asked, arms = catalogue.select(arms, default, fallback)
+        default = default if fallback else catalogue.offered(default)
+    elif arms is None:
+        raise ValueError("this loop has no catalogue: pass arms=, or declare a loop with arms=")
     names, rows = _arms(arms)
     own = new_id() if id is None else validate.text("id", id)
     if key is not None:
@@ -40,7 +49,7 @@ def request(
     if k is not None and POSITION in context:
         raise ValueError(f"with k= the loop fills {POSITION!r} in: leave it out")
     columns = plain_columns(context)
-    return Request(columns, names, rows, default, k, own, key, id is None, fallback, at)
+    return Request(columns, names, rows, default, k, own, key, id is None, fallback, at, asked)
 
 
 def _arms(arms: Any) -> tuple[list[Name], list[Any]]:

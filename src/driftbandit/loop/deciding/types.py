@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from driftbandit.bandit import Bandit
+from driftbandit.loop.state.catalogue import Selection
 from driftbandit.policies.base import Floats
 
 Name = str | int  # of an arm
@@ -97,6 +98,7 @@ class Request(NamedTuple):
     new_id: bool = False  # whether the id was made for it, so that no other decision has it
     fallback: bool = False  # whether the default was played elsewhere: the loop was unreachable
     at: float | None = None  # None: now
+    selection: Selection | None = None  # what was asked of the catalogue, if there is one
 
     @property
     def defaults(self) -> list[Name]:

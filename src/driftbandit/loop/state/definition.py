@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from driftbandit.features import Features
 from driftbandit.loop.config import Declaration, Settings
 from driftbandit.loop.exploration import Rule
+from driftbandit.loop.state.catalogue import Catalogue, CatalogueArm
 from driftbandit.loop.state.reward_windows import RewardWindows
 from driftbandit.loop.storage.events import LIVE, Event
 from driftbandit.loop.storage.ledger import Ledger
@@ -77,6 +78,7 @@ class Definition:
     versions: dict[str, Version]  # of the live policy by name, oldest first
     shadows: dict[int, Shadow]  # all candidates that ever were, by the seq of their event
     seq: int
+    catalogue: Catalogue | None = None  # None: every decision brings its arms
     current: tuple[int, Settings] = field(init=False)  # settings that hold now, and their seq
 
     def __post_init__(self) -> None:
@@ -101,6 +103,8 @@ class Definition:
         now = replace(self, seq=event.seq)
         if kind == "configure":
             now = now._with_settings(event.seq, data)
+        elif kind == "arm" and self.catalogue is not None:
+            now = replace(now, catalogue=self.catalogue.after(data))
         elif kind in ("retire", "promote"):
             now = now._with_settings(event.seq, data.settings)
         if kind == "shadow":
@@ -133,7 +137,10 @@ def define(events: Iterable[Event]) -> Definition | None:
         if found is None:
             declaration: Declaration = Recipe.from_dict(event.read())
             first = Version(declaration.features, declaration.timed_policy, declaration.half_life)
-            found = Definition(declaration, {}, {first.name: first}, {}, event.seq)
+            arms = declaration.arms
+            own = None if arms is None else {name: CatalogueArm(row) for name, row in arms}
+            catalogue = None if own is None else Catalogue(own)
+            found = Definition(declaration, {}, {first.name: first}, {}, event.seq, catalogue)
         else:
             found = found.after(event)
     return found

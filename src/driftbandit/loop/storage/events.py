@@ -13,6 +13,7 @@
 | retire | | the candidate's name; settings from here on |
 | promote | | name, over which policy, whether it was forced, the evidence; settings from here on |
 | demote | | the evidence by which the guard let the default take over |
+| arm | | an arm of the catalogue: added with its columns, paused, resumed or retired |
 | advance | | nothing: `at` is the time up to which windows are closed |
 | checkpoint | | what the learner was like; its numbers are stored beside the event |
 | erase | | how many decisions were blanked |
@@ -38,7 +39,7 @@ LIVE, DEFAULT = "live", "default"  # policies that candidates are compared with
 VERSION = 2  # of payloads that are written
 FORMER = {"set": "configure", "grow": "add_features"}  # kinds of version 1
 CHANGES = ("add_features", "shadow", "retire", "promote", "demote")  # they change learners, too
-LASTING = ("declare", "configure", *CHANGES)  # kept when older events are dropped
+LASTING = ("declare", "configure", "arm", *CHANGES)  # kept when older events are dropped
 SILENT = (*LASTING, "checkpoint", "erase")  # their `at` says nothing of the time of decisions
 
 
@@ -117,6 +118,14 @@ class AddFeatures(Struct):
     features: dict[str, Any]
 
 
+class ArmChange(Struct, omit_defaults=True):
+    """What became of an arm of the catalogue: "add", "pause", "resume" or "retire"."""
+
+    name: str
+    change: str
+    columns: dict[str, Any] | None = None
+
+
 PAYLOADS: dict[str, Any] = {
     "decide": Decide,
     "reward": RewardGiven,
@@ -127,6 +136,7 @@ PAYLOADS: dict[str, Any] = {
     "promote": Promote,
     "erase": Erase,
     "add_features": AddFeatures,
+    "arm": ArmChange,
 }  # others are mappings: recipes, evidence, nothing
 
 # What reading raises if the text, or a payload of version 1, is not what was stored.

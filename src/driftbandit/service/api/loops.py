@@ -132,7 +132,7 @@ async def _each(call: Call, kind: str) -> list[Any]:
 
 def _asked(body: m.DecisionRequest | m.FallbackRecord, limits: Limits) -> dict[str, Any]:
     """The options of `Loop.decide`, or of `Loop.record_fallback`."""
-    limits.check_arms(body.arms)
+    limits.check_arms(body.arms or ())
     return {
         "context": body.context,
         "arms": body.arms,
@@ -156,6 +156,13 @@ async def reward(call: Call) -> Reply:
     said = {"id": call.path["id"], "value": call.body.value}
     said |= {"at": call.body.at, "position": call.body.position}
     return Reply(200, m.OutcomeResponse(await call.submit_one("reward", said)))
+
+
+async def metric(call: Call) -> Reply:
+    said = {"id": call.path["id"], "name": call.path["metric"], "value": call.body.value}
+    said |= {"at": call.body.at, "position": call.body.position}
+    await call.submit_one("metric", said)
+    return Reply(200, m.OutcomeResponse("recorded"))
 
 
 async def cancel(call: Call) -> Reply:

@@ -14,7 +14,8 @@ from driftbandit.loop.deciding.types import Name
 from driftbandit.loop.state.definition import Shadow
 
 At = float | datetime | None  # seconds since the epoch, or a time with its zone
-Arms = dict[str, dict[str, Any]] | list[dict[str, Any]]
+# columns by name or in a list; or names of arms of the catalogue; or nothing: all of these
+Arms = dict[str, dict[str, Any]] | list[dict[str, Any] | str] | None
 Number = float | None  # JSON has neither infinity nor NaN: they are null
 
 
@@ -43,7 +44,7 @@ class DecisionRequest(Struct, forbid_unknown_fields=True):
     can repeat the call."""
 
     context: dict[str, Any]
-    arms: Arms
+    arms: Arms = None
     id: str | None = None
     key: str | None = None
     default: Name | list[Name] | None = None
@@ -55,9 +56,9 @@ class FallbackRecord(Struct, forbid_unknown_fields=True):
     """A decision that the client made: its default was played, with probability 1."""
 
     context: dict[str, Any]
-    arms: Arms
     id: str
     default: Name | list[Name]
+    arms: Arms = None
     key: str | None = None
     at: At = None
     k: int | None = None
@@ -77,6 +78,14 @@ class FallbackBatch(Struct, forbid_unknown_fields=True):
 
 class RewardRequest(Struct, forbid_unknown_fields=True):
     """What a decision gave, or a position of a slate, from 0."""
+
+    value: float
+    at: At = None
+    position: int | None = None
+
+
+class MetricRequest(Struct, forbid_unknown_fields=True):
+    """Another number about a decision, or about a position of a slate."""
 
     value: float
     at: At = None
@@ -103,7 +112,8 @@ class DecisionResponse(Struct, omit_defaults=True):
 
 
 class OutcomeResponse(Struct):
-    """What became of a reward or a cancel: counted, corrected, cancelled, late, held, unknown."""
+    """What became of a reward or a cancel: counted, corrected, cancelled, late, held, unknown; a
+    metric is recorded."""
 
     outcome: str
 
@@ -186,6 +196,35 @@ class ServiceStatus(Struct):
     """Whether the service is up."""
 
     status: str
+
+
+# ---- arms of the catalogue
+
+
+class ArmDeclaration(Struct, forbid_unknown_fields=True):
+    """An arm: its columns by name."""
+
+    columns: dict[str, Any] = {}
+
+
+class ArmState(Struct, forbid_unknown_fields=True):
+    """Whether an arm is taken off offer."""
+
+    paused: bool
+
+
+class ArmInfo(Struct):
+    """An arm of the catalogue."""
+
+    name: str
+    columns: dict[str, Any]
+    paused: bool
+
+
+class ArmList(Struct):
+    """The arms of the catalogue, in the order in which they were added."""
+
+    arms: list[ArmInfo]
 
 
 # ---- candidates

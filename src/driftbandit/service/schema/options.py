@@ -118,6 +118,8 @@ ROWS = {
     "key": OptionRow(str),
     "seed": OptionRow(int),
     "clock": OptionRow(str),
+    "arms": OptionRow(dict[str, dict[str, Any]]),
+    "shares": OptionRow(dict[str, list[float]]),
     "history": OptionRow(bool),  # of a candidate
 }
 DECLARED = [field.name for field in fields(Declaration)]
@@ -195,6 +197,9 @@ def loop_difference(loop: Loop, declared: Any) -> list[FieldDifference]:
     names = set(options)
     if now["features"] in [*_versions(loop.features), loop.declaration.features.to_dict()]:
         names.discard("features")
+    catalogue = loop.runtime.catalogue
+    if catalogue and options.get("arms") == {k: arm.columns for k, arm in catalogue.arms.items()}:
+        names.discard("arms")
     return [each for name in sorted(names) for each in _apart(name, before[name], now[name])]
 
 
