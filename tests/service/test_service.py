@@ -238,7 +238,7 @@ ASK, NEW = "/v1/loops/news/decisions", "/v1/loops/new"
 BAD = [
     ("POST", ASK, b"{", 400, "truncated"),
     ("POST", ASK, b"[]", 400, "Expected `object`"),
-    ("POST", ASK, b'{"context": {}}', 400, "arms"),
+    ("POST", ASK, b'{"context": {}}', 422, "arms"),
     ("POST", ASK, b'{"context":{},"arms":{},"colour":1}', 400, "colour"),
     ("POST", ASK, b'{"context":{},"arms":{}}', 422, "no arm"),
     ("POST", ASK, b'{"context":{},"arms":[{},{},{},{},{},{}]}', 422, "5 arms"),
