@@ -218,7 +218,7 @@ class Settings(Recipe):
         },
         default=None,
     )
-    shares: Mapping[str, Any] = field(
+    shares: Mapping[Any, Any] = field(
         metadata={
             "meaning": 'least and largest probability of arms by name, such as {"large": (0, 0.2)}'
         },

@@ -110,7 +110,7 @@ def chances(
     if not settings.shares:
         return p
     names = request.names if left is None else [request.names[k] for k in left]
-    bounds = [settings.shares.get(name, ANY_SHARE) for name in names]  # type: ignore[call-overload]
+    bounds = [settings.shares.get(name, ANY_SHARE) for name in names]
     if all(low <= each <= high for (low, high), each in zip(bounds, p.tolist())):
         return p
     return within_shares(p, np.array(bounds).T, means(view.bandit, X))
