@@ -27,7 +27,7 @@ from driftbandit import (
 from driftbandit.estimators.increments import Arms
 from driftbandit.loop.candidates.comparison import lead
 from driftbandit.loop.candidates.totals import Row, Totals
-from driftbandit.loop.state.reward_windows import Example, RewardWindows
+from driftbandit.loop.state.reward_windows import Example, RewardWindows, counts
 from driftbandit.loop.storage.events import Event
 from driftbandit.loop.training import replay
 from topics import ARMS, CLICKS, TOPIC
@@ -177,10 +177,10 @@ def by_hand(loop, upto, history=False):
     of changes that a decision names."""
     live, wide = (Bandit(DOMD(problem=each.problem(CLICKS))) for each in (FEATURES, WIDER))
     events, born = {e.seq: e for e in loop.ledger.read()}, False
-    changes = list(replay.unfold(loop.ledger, loop.runtime.reread(), None)[1])[:upto]
+    changes = list(replay.first(replay.unfold(loop.ledger, loop.runtime.reread(), None)[1], upto))
     for change in changes:
         if not isinstance(change, Example):
-            born = True
+            born |= isinstance(change, Event)
             continue
         data = events[change.decision].read()
         arm, age = data.arms[data.choices[0]], {"age": data.context["age"]}
@@ -534,7 +534,7 @@ def test_a_loop_has_the_bounds_of_the_benchmark_on_the_rows_of_its_log(gate, tmp
         parts = {"h": [], "new": [], "live": [], "q": [], "chosen": [], "R": []}
         examples = replay.unfold(loop.ledger, loop.runtime.reread(), None)[1]
         events = {e.seq: e for e in decisions(loop)}
-        for count, example in enumerate(examples):
+        for count, example in enumerate(filter(counts, examples)):
             if isinstance(example, Example):
                 data = events[example.decision].read()
                 live, _ = by_hand(loop, count)

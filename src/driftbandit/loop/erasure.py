@@ -40,7 +40,7 @@ def _blank(runtime: Runtime, definition: Definition, key: str, relearn: bool) ->
     if relearn:
         _relearn(runtime, definition, gone, windows.seq + 1)
     runtime.learner.drop(key)
-    runtime.candidates.drop(key)
+    runtime.candidates.drop(key, gone)
     for id in [id for id, found in windows.open.items() if found.seq in gone]:
         windows.close(id)  # nothing is learnt from decisions that are blank
     event = Event(windows.seq + 1, "erase", 0.0, data=encode(Erase(len(seqs), relearn)))

@@ -60,6 +60,14 @@ class Runtime:
         )
         self._open, self.candidates.on_look = True, self.demote_if_worse
         log.info("loop %r is open after %d events", ledger.name, self.windows.seq)
+        self._discard_old_totals()
+
+    def _discard_old_totals(self) -> None:
+        """Let comparisons begin anew if a version compared them that asked candidates too late."""
+        now = self.definition.now
+        if now.asks.since is None and (now.asks.names or now.watched) and self.ledger.lock.trains:
+            log.warning("loop %r: what version 0.2 compared is discarded", self.ledger.name)
+            self.change("recount", {})
 
     def _training(self) -> Training:
         if self.inline:

@@ -1,20 +1,24 @@
 """Candidates beside the live learner, and the totals that say which policy is better.
 
-They are trained on what the live learner is trained on, and asked before any of them learns, so
-they are a function of the log, too. A loop without candidates and without a guard has an empty set.
+They are trained on what the live learner is trained on, and asked about a decision when the trainer
+passes its event, so they are a function of the log, too. A loop without candidates and without a
+guard has an empty set.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from driftbandit.features import Features
+from driftbandit.loop.candidates.ballots import Ballots
 from driftbandit.loop.candidates.candidate import Candidate
 from driftbandit.loop.candidates.scoring import (
     LoggedDecision,
+    asked,
+    live_vote,
     logged_decision,
     metrics,
     score,
@@ -26,10 +30,11 @@ from driftbandit.loop.deciding.choose import probe
 from driftbandit.loop.deciding.types import Request, View, Vote, Votes
 from driftbandit.loop.learning.learner import Learner, digest
 from driftbandit.loop.state.definition import CurrentDefinition
-from driftbandit.loop.state.reward_windows import Example
+from driftbandit.loop.state.reward_windows import Asked, Example, Note
 from driftbandit.loop.storage.events import DEFAULT, LIVE, Event
 
 LOOK = 100  # rows from one look of the guard to the next
+RULE = 2  # of comparisons; what was compared by another rule is not taken over
 
 ViewOf = Callable[[str, Learner], View]  # a candidate as it is asked
 
@@ -44,6 +49,7 @@ class CandidateSet:
         self.on_look: Callable[[Totals], None] | None = None
         self._totals, self._rows = Totals(), list[Row]()  # rows that are not added yet
         self._unseen = 0  # rows since the guard looked
+        self._ballots = Ballots()
 
     @property
     def active(self) -> bool:
@@ -78,25 +84,46 @@ class CandidateSet:
                     found[name] = one.vote(X[0], settings, request, view(name, one.learner))
         return found
 
-    def learn(self, example: Example, event: Event, learner: Learner) -> None:
-        """Ask every policy about a decision, then train the candidates."""
-        logged = logged_decision(event, self.definition.now)
-        X = {name: one.rows(logged.request) for name, one in self.candidates.items()}
-        if why := self._not_compared(logged, learner):
-            self.skipped[why] += 1
-        else:
-            able = {k: (self.candidates[k], x[0]) for k, x in X.items() if x is not None}
-            row = score(example, logged, learner, able)
-            self._rows.append(row._replace(metrics=metrics(example, logged, self._totals)))
-            self._unseen += 1
-        choice = logged.answer.choices[example.position or 0]
-        for name, one in self.candidates.items():
-            one.train(example, X[name], choice)
+    def note(self, note: Note, event: Event, learner: Learner) -> None:
+        """Ask every policy about a decision that was made, or forget one that gives no example."""
+        if not isinstance(note, Asked):
+            self._ballots.take(note.decision, ())
+        elif self._ballots.passes(note.decision):
+            logged = logged_decision(event, self.definition.now)
+            if not self._not_comparable(logged, learner):
+                votes = asked(logged, event.at, learner, self.candidates)
+                self._ballots.put(note.decision, votes)
 
-    def _not_compared(self, logged: LoggedDecision, learner: Learner) -> str:
-        """Return why policies are not compared; "" if they are."""
+    def learn(self, example: Example, event: Event, learner: Learner) -> None:
+        """Compare the policies in a decision, then train the candidates."""
+        logged = logged_decision(event, self.definition.now)
+        if why := self._compare(example, logged, learner):
+            self.skipped[why] += 1
+        choice = logged.answer.choices[example.position or 0]
+        for one in self.candidates.values():
+            one.train(example, one.rows(logged.request), choice)
+
+    def _compare(self, example: Example, logged: LoggedDecision, learner: Learner) -> str:
+        """Add a row to the totals, or return why there is none."""
+        names = (LIVE, *self.candidates)
+        ballot = self._ballots.take(example.decision, names) or {}
+        since = self.definition.now.asks.since
         if not self.candidates and logged.settings.guard is None:
             return "unwatched"
+        if since is None or example.decision < since:
+            return "earlier version"
+        if why := self._not_comparable(logged, learner):
+            return why
+        live = live_vote(logged, ballot)
+        if live is None:
+            return "not asked"
+        row = score(example, logged, learner, ballot, live)
+        self._rows.append(row._replace(metrics=metrics(example, logged, self._totals)))
+        self._unseen += 1
+        return ""
+
+    def _not_comparable(self, logged: LoggedDecision, learner: Learner) -> str:
+        """Return why policies cannot be compared in a decision; "" if they can."""
         older = logged.version != learner.version.name
         return logged.not_comparable or ("older policy" if older else "")
 
@@ -121,9 +148,11 @@ class CandidateSet:
         learner.count(event)
 
     def switch(self, event: Event, learner: Learner) -> None:
-        """Let a candidate go or take over, or the default."""
+        """Let a candidate go or take over, or the default; or let comparisons begin anew."""
         totals = self.add_up()
-        if event.kind == "demote":
+        if event.kind == "recount":
+            self._forget_all()
+        elif event.kind == "demote":
             totals.forget(LIVE, DEFAULT)
         else:
             name = event.read().name
@@ -132,18 +161,23 @@ class CandidateSet:
             elif name != LIVE:
                 learner.become(self.candidates[name].learner, event)
                 self._end(name)
-                self._totals = Totals()
+                self._forget_all()
             else:
                 totals.forget(LIVE, DEFAULT)
         self.demoted = event.kind == "demote" or (self.demoted and event.kind != "promote")
         learner.count(event)
 
+    def _forget_all(self) -> None:
+        self._totals, self._rows = Totals(), []
+        self._ballots.clear()
+
     def _end(self, name: str) -> None:
         del self.candidates[name]
         self._totals.drop(name)
 
-    def drop(self, key: str) -> None:
-        """Forget what was learnt of one key alone."""
+    def drop(self, key: str, decisions: Collection[int]) -> None:
+        """Forget what was learnt of one key alone, and votes about its decisions."""
+        self._ballots.drop(decisions)
         for one in self.candidates.values():
             one.learner.drop(key)
 
@@ -152,11 +186,13 @@ class CandidateSet:
         both = [one.state() for one in self.candidates.values()]
         about = {
             "candidates": [each for each, _ in both],
+            "rule": RULE,
+            "passed": self._ballots.passed,
             "tally": self.add_up().state(),
             "demoted": self.demoted,
             "skipped": dict(self.skipped),
         }
-        return about, b"".join(state for _, state in both)
+        return about, b"".join([*(state for _, state in both), self._ballots.state()])
 
     def load(self, about: dict[str, Any], state: bytes) -> None:
         """Go on from a checkpoint."""
@@ -168,9 +204,11 @@ class CandidateSet:
             own, state = state[: each["size"]], state[each["size"] :]
             one.load(each, own)
             self.candidates[shadow.name] = one
-        self._rows, self._totals = [], Totals()
-        self._totals.load(about["tally"])
+        self._forget_all()
         self.demoted, self.skipped = about["demoted"], Counter(about["skipped"])
+        if about.get("rule") == RULE:
+            self._totals.load(about["tally"])
+            self._ballots.load(about["passed"], state)
 
     @property
     def digest(self) -> str:

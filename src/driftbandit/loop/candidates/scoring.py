@@ -1,15 +1,18 @@
-"""Scoring: how each policy would have decided, as one comparison row, before any of them learns."""
+"""Scoring: how each policy would have decided, as one comparison row.
+
+`asked` collects votes when the trainer passes a decision: each policy knows the examples that were
+closed before it. `score` makes a row of them once the reward is known.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from driftbandit.loop.candidates.candidate import Candidate
-from driftbandit.loop.candidates.totals import Pair, Row, Totals
+from driftbandit.loop.candidates.totals import Both, Pair, Row, Totals
 from driftbandit.loop.config import MODES, Settings
 from driftbandit.loop.deciding import slates
 from driftbandit.loop.deciding.choose import chances
@@ -70,7 +73,7 @@ def logged_decision(event: Event, definition: Definition) -> LoggedDecision:
 
 
 class LivePolicy:
-    """What the live policy thinks of a logged decision now, knowing what candidates know."""
+    """What the live policy thinks of a logged decision, with all that it knows now."""
 
     def __init__(self, learner: Learner, logged: LoggedDecision, at: float) -> None:
         self._logged, features = logged, learner.version.features
@@ -83,45 +86,65 @@ class LivePolicy:
         family = self._view.bandit.policy.problem.family
         return (means(self._view.bandit, self._X) - family.low) / family.range
 
-    @cached_property
-    def now(self) -> Floats:
-        """What it would do now."""
+    @property
+    def vote(self) -> Floats:
+        """What it would do."""
         logged, view = self._logged, self._view
         words, settings = (logged.seed, logged.request.id, view.policy), logged.settings
         return chances(settings.exploration, settings, logged.request, view, self._X, words)
 
-    @property
-    def then(self) -> Floats:
-        """What it did, if it acted or voted; otherwise what it would do now."""
-        if LIVE in self._logged.votes:
-            return self._logged.votes[LIVE].p
-        return self._logged.h if self._logged.answer.role == "active" else self.now
+
+Ballot = dict[str, Floats]  # votes about one decision by name, (K,) each
+
+
+def asked(
+    logged: LoggedDecision, at: float, learner: Learner, candidates: Mapping[str, Candidate]
+) -> Ballot:
+    """Return the votes that the log does not have. Candidates and the live policy are asked at the
+    same moment, so a candidate that equals the live policy differs from it in nothing."""
+    found: Ballot = {}
+    for name, one in candidates.items():
+        X = None if name in logged.votes else one.rows(logged.request)
+        if X is not None:
+            found[name] = one.now(X[0], logged.settings, logged.request, at)
+    if found or logged.answer.role != "active":
+        found[LIVE] = LivePolicy(learner, logged, at).vote
+    return found
+
+
+def live_vote(logged: LoggedDecision, ballot: Ballot) -> Floats | None:
+    """Return what the live policy did if it acted, and otherwise what it said when asked."""
+    if LIVE in logged.votes:
+        return logged.votes[LIVE].p
+    return logged.h if logged.answer.role == "active" else ballot.get(LIVE)
+
+
+def compared(logged: LoggedDecision, ballot: Ballot, live: Floats) -> dict[Pair, Both]:
+    """Return who is compared with whom: candidates with the live policy as both were at the same
+    moment, and all of them with the default."""
+    trial = {name: vote.p for name, vote in logged.votes.items()}
+    pairs: dict[Pair, Both] = {}
+    for votes in (ballot, trial):
+        pairs |= {(name, LIVE): (p, votes[LIVE]) for name, p in votes.items() if name != LIVE}
+    if logged.default is not None:
+        own = {LIVE: live} | {name: p for (name, _), (p, _) in pairs.items()}
+        pairs |= {(name, DEFAULT): (p, logged.default) for name, p in own.items()}
+    return pairs
 
 
 def score(
-    example: Example,
-    logged: LoggedDecision,
-    learner: Learner,
-    candidates: Mapping[str, tuple[Candidate, Floats]],
+    example: Example, logged: LoggedDecision, learner: Learner, ballot: Ballot, live: Floats
 ) -> Row:
-    """Return a row from the live learner and candidates with their rows (K, size). A candidate and
-    the live policy are compared as they were at the same moment."""
-    live = LivePolicy(learner, logged, example.at)
-    values, pairs = {LIVE: live.then}, dict[Pair, tuple[Floats, Floats]]()
-    for name, (one, X) in candidates.items():
-        if name in logged.votes:
-            pairs[name, LIVE] = logged.votes[name].p, logged.votes[LIVE].p
-        else:
-            own = one.now(X, logged.settings, logged.request, example.at)
-            pairs[name, LIVE] = own, live.now
-        values[name] = pairs[name, LIVE][0]
+    """Return a row. What the live learner expects is the model: it knows all examples before."""
+    pairs = compared(logged, ballot, live)
+    values = {LIVE: live} | {name: p for (name, over), (p, _) in pairs.items() if over == LIVE}
     if logged.default is not None:
-        pairs |= {(name, DEFAULT): (p, logged.default) for name, p in values.items()}
         values[DEFAULT] = logged.default
     choice = logged.answer.choices[0]
     assert choice is not None
     R = part(learner.reward, example.value)
-    return Row(logged.h, choice, live.expects, R, values, pairs, {})
+    expects = LivePolicy(learner, logged, example.at).expects
+    return Row(logged.h, choice, expects, R, values, pairs, {})
 
 
 def part(reward: Reward, value: float) -> float:

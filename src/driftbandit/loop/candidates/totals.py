@@ -16,6 +16,7 @@ from driftbandit.estimators.increments import Arms, Floats
 CLIP = 20.0  # of estimates that are not shown
 
 Pair = tuple[str, str]
+Both = tuple[Floats, Floats]  # probabilities of a pair, (K,) each
 Key = tuple[str, str, str]  # who, over whom ("" for a value), and the metric ("" for the reward)
 
 
@@ -27,7 +28,7 @@ class Row(NamedTuple):
     q: Floats  # (K,) rewards that were to be expected
     R: float
     values: dict[str, Floats]  # (K,) by name
-    pairs: dict[Pair, tuple[Floats, Floats]]  # both asked at the same moment
+    pairs: dict[Pair, Both]  # both asked at the same moment
     metrics: dict[str, tuple[float, float]]  # what it gave, and what was to be expected
 
 

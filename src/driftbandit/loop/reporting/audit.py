@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import NamedTuple
 
 from driftbandit.loop.deciding.choose import decided
@@ -17,7 +16,7 @@ from driftbandit.loop.learning.learner import Learner
 from driftbandit.loop.state.definition import Definition
 from driftbandit.loop.storage.events import Decide, Event
 from driftbandit.loop.storage.ledger import Ledger
-from driftbandit.loop.training.replay import State, latest, origin, unfold
+from driftbandit.loop.training.replay import State, first, latest, origin, unfold
 from driftbandit.loop.training.trainer import Trainer
 
 CLOSE = 1e-9  # on another type of CPU
@@ -70,7 +69,7 @@ def audit_all(ledger: Ledger, definition: Definition) -> Iterator[Audit]:
     for examples, event in _in_order(ledger):
         if examples < state.learner.examples:
             continue  # decided before the oldest checkpoint
-        trainer.train(list(islice(changes, examples - state.learner.examples)))
+        trainer.train(list(first(changes, examples - state.learner.examples)))
         yield _audited(definition, event, state)
 
 

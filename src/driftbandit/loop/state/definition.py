@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 from driftbandit.features import Features
 from driftbandit.loop.config import Declaration, Settings
 from driftbandit.loop.exploration import Rule
+from driftbandit.loop.state.asking import Asking
 from driftbandit.loop.state.catalogue import Catalogue, CatalogueArm
 from driftbandit.loop.state.reward_windows import RewardWindows
-from driftbandit.loop.storage.events import LIVE, Event
+from driftbandit.loop.storage.events import CHANGES, LIVE, Event
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.policies.growth import grown_policy
 from driftbandit.policies.rows import RowPolicy
@@ -77,6 +78,7 @@ class Definition:
     settings: dict[int, Settings]  # by the seq of their event, oldest first
     versions: dict[str, Version]  # of the live policy by name, oldest first
     shadows: dict[int, Shadow]  # all candidates that ever were, by the seq of their event
+    asking: dict[int, Asking]  # who is asked about decisions, from some event on, oldest first
     seq: int
     catalogue: Catalogue | None = None  # None: every decision brings its arms
     current: tuple[int, Settings] = field(init=False)  # settings that hold now, and their seq
@@ -90,10 +92,18 @@ class Definition:
         """Whether a guard has ever compared the live policy with the default."""
         return any(each.guard for each in self.settings.values())
 
-    def windows(self) -> RewardWindows:
-        """Return the reward windows before the first event."""
+    def windows(self, since: int = 1) -> RewardWindows:
+        """Return the reward windows before the event `since`, with no decision open."""
         declared = self.declaration
-        return RewardWindows(declared.reward.wait, declared.reward.missing, declared.retention)
+        made = RewardWindows(declared.reward.wait, declared.reward.missing, declared.retention)
+        before = [each for seq, each in self.asking.items() if seq < since]
+        made.ask_as(before[-1] if before else Asking())
+        return made
+
+    @property
+    def asks(self) -> Asking:
+        """Who is asked about decisions now."""
+        return next(reversed(self.asking.values()))
 
     def after(self, event: Event) -> Definition:
         """Return what the loop is after one more event; the same value if that is known."""
@@ -101,6 +111,8 @@ class Definition:
             return self
         data, kind = event.read(), event.kind
         now = replace(self, seq=event.seq)
+        if kind in ("configure", *CHANGES):
+            now = replace(now, asking={**self.asking, event.seq: self.asks.after(event)})
         if kind == "configure":
             now = now._with_settings(event.seq, data)
         elif kind == "arm" and self.catalogue is not None:
@@ -137,10 +149,11 @@ def define(events: Iterable[Event]) -> Definition | None:
         if found is None:
             declaration: Declaration = Recipe.from_dict(event.read())
             first = Version(declaration.features, declaration.timed_policy, declaration.half_life)
+            asking = {event.seq: Asking().after(event)}
             arms = declaration.arms
             own = None if arms is None else {name: CatalogueArm(row) for name, row in arms}
             catalogue = None if own is None else Catalogue(own)
-            found = Definition(declaration, {}, {first.name: first}, {}, event.seq, catalogue)
+            found = Definition(declaration, {}, {first.name: first}, {}, asking, event.seq, catalogue)
         else:
             found = found.after(event)
     return found

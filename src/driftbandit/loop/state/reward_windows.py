@@ -8,6 +8,8 @@ A pure function of the events in order of `seq`: no clock, no database, no learn
 - With wait = 0 the first reward closes the decision and is an example at once; `missing` never is.
 - Each position of a slate has its own reward, and is an example on its own, the first one first.
 - A reward or cancel for a decision that does not exist yet is held for `wait`.
+- While there are policies to ask, each decision is passed on when it is made, and again if it ends
+  without an example.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
+from driftbandit.loop.state.asking import Asking
 from driftbandit.loop.storage.events import CHANGES, SILENT, Event
 
 Position = int | None  # in a slate, or None for a decision that is not one
@@ -47,14 +50,35 @@ class Mark(NamedTuple):
     counts: dict[str, int]
 
 
-Change = Example | Event | Mark
+class Asked(NamedTuple):
+    """A decision that was just made: policies say what they would have done."""
+
+    decision: int
+
+
+class Lost(NamedTuple):
+    """A decision that policies were asked about, and that gives no example: `why` is "cancelled" or
+    "missing". Or a reward that came too "late" for its decision."""
+
+    decision: int
+    why: str
+    event: int  # seq of what says so
+
+
+Note = Asked | Lost  # about a decision; it changes no learner, and counts for no example
+Change = Example | Note | Event | Mark
+
+
+def counts(change: Change) -> bool:
+    """Return whether a change counts in the position of the learner."""
+    return not isinstance(change, (Asked, Lost, Mark))
 
 
 class Outcome(NamedTuple):
     """What became of an event, and what the learner is to do: examples, or another change."""
 
     word: str
-    changes: list[Example | Event]
+    changes: list[Example | Note | Event]
 
 
 @dataclass(slots=True)
@@ -67,6 +91,7 @@ class OpenDecision:
     k: int | None  # positions of a slate
     values: dict[Position, float | None]
     metrics: dict[tuple[Position, str], float] | None = None  # most have none, and many are open
+    asked: bool = False  # whether policies say what they would have done
 
     def example(self, event: int, position: Position, value: float) -> Example:
         """Return what is learnt of a position; `event` closed it."""
@@ -120,6 +145,7 @@ class RewardWindows:
         self.open: dict[str, OpenDecision] = {}
         self.early: dict[str, EarlyRewards] = {}
         self.counts: Counter[str] = Counter()
+        self.ask_as(Asking())
         self._rewarded: dict[str, int] = {}  # open decisions whose reward came first, and its seq
         self._acts: dict[str, Callable[[Event, Any], Outcome]] = {
             "decide": self._decide,
@@ -129,6 +155,7 @@ class RewardWindows:
             "metric": self._metric,
         }
         self._acts |= dict.fromkeys(CHANGES, self._change)
+        self._acts["configure"] = self._configure
         self._due: list[tuple[float, int, str]] = []  # a heap; what is gone stays until its turn
 
     @property
@@ -182,6 +209,9 @@ class RewardWindows:
         lasts = self.wait or self.retention
         if lasts is not None:  # with neither, only a reward or a cancel closes it
             heapq.heappush(self._due, (event.at + lasts, event.seq, id))
+        if self._asks and k is None:
+            found.asked = True
+            return Outcome("", [Asked(event.seq)])
         return Outcome("", [])
 
     def _reward(self, event: Event, payload: Any) -> Outcome:
@@ -190,7 +220,9 @@ class RewardWindows:
             self.counts["clipped"] += 1
         found, position = self.open.get(id), said.position
         if found is None:
-            return Outcome("late", []) if said.of else self._hold(event, id, position, said.value)
+            if said.of is None:
+                return self._hold(event, id, position, said.value)
+            return Outcome("late", [Lost(said.of, "late", event.seq)] if self._asks else [])
         if position not in found.values:  # trained or cancelled already
             return Outcome("late", [])
         if self.wait == 0.0:
@@ -211,7 +243,7 @@ class RewardWindows:
             self._leave(id, found, position)
         else:
             return Outcome("late", [])
-        return Outcome("cancelled", [])
+        return Outcome("cancelled", _lost(found, "cancelled", event.seq))
 
     def _leave(self, id: str, found: OpenDecision, position: Position) -> None:
         """Close one position."""
@@ -230,7 +262,7 @@ class RewardWindows:
 
     def _advance(self, event: Event, _: Any) -> Outcome:
         self.w = max(self.w, event.at)
-        changes: list[Example | Event] = []
+        changes: list[Example | Note | Event] = []
         while self.due <= self.w:
             _, seq, id = heapq.heappop(self._due)
             found, early = self.open.get(id), self.early.get(id)
@@ -247,14 +279,14 @@ class RewardWindows:
         del self.open[id]
         self._rewarded.pop(id, None)
 
-    def _closed(self, found: OpenDecision, event: int) -> list[Example]:
+    def _closed(self, found: OpenDecision, event: int) -> list[Example | Note | Event]:
         """Return the examples of a decision whose time is over."""
         said = found.values.items()
         if nothing := sum(value is None for _, value in said):
             self.counts["missing"] += nothing
-        if self.wait == 0.0:
-            return []
-        values = ((p, self.missing if value is None else value) for p, value in said)
+        values = [(p, self.missing if value is None else value) for p, value in said]
+        if self.wait == 0.0 or all(value is None for _, value in values):
+            return _lost(found, "missing", event)
         return [found.example(event, p, value) for p, value in values if value is not None]
 
     def _metric(self, event: Event, payload: Any) -> Outcome:
@@ -265,4 +297,17 @@ class RewardWindows:
         return Outcome("", [])
 
     def _change(self, event: Event, _: Any) -> Outcome:
+        self.ask_as(self.asking.after(event))
         return Outcome("", [event])
+
+    def _configure(self, event: Event, _: Any) -> Outcome:
+        self.ask_as(self.asking.after(event))
+        return Outcome("", [])
+
+    def ask_as(self, asking: Asking) -> None:
+        """Pass decisions on from here, as long as there are policies to ask."""
+        self.asking, self._asks = asking, asking.needed
+
+
+def _lost(found: OpenDecision, why: str, event: int) -> list[Example | Note | Event]:
+    return [Lost(found.seq, why, event)] if found.asked else []

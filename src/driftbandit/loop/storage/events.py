@@ -14,6 +14,7 @@
 | promote | | name, over which policy, whether it was forced, the evidence; settings from here on |
 | demote | | the evidence by which the guard let the default take over |
 | arm | | an arm of the catalogue: added with its columns, paused, resumed or retired |
+| recount | | nothing: what an earlier version had compared is discarded |
 | advance | | nothing: `at` is the time up to which windows are closed |
 | checkpoint | | what the learner was like; its numbers are stored beside the event |
 | erase | | how many decisions were blanked |
@@ -38,7 +39,7 @@ from driftbandit.loop.errors import LedgerError
 LIVE, DEFAULT = "live", "default"  # policies that candidates are compared with
 VERSION = 2  # of payloads that are written
 FORMER = {"set": "configure", "grow": "add_features"}  # kinds of version 1
-CHANGES = ("add_features", "shadow", "retire", "promote", "demote")  # they change learners, too
+CHANGES = ("add_features", "shadow", "retire", "promote", "demote", "recount")  # of learners, too
 LASTING = ("declare", "configure", "arm", *CHANGES)  # kept when older events are dropped
 SILENT = (*LASTING, "checkpoint", "erase")  # their `at` says nothing of the time of decisions
 

@@ -13,7 +13,7 @@ from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.learning.keyed import learner_for
 from driftbandit.loop.learning.learner import Learner, fingerprint
 from driftbandit.loop.state.definition import CurrentDefinition, Definition
-from driftbandit.loop.state.reward_windows import Change, Mark, RewardWindows
+from driftbandit.loop.state.reward_windows import Change, Mark, RewardWindows, counts
 from driftbandit.loop.storage.events import Checkpoint, Event, encode
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training.trainer import CHUNK, Trainer
@@ -39,10 +39,10 @@ def unfold(
     the learner from there on, as if the events in `gone` were blank. The windows go on while the
     changes are read."""
     declaration = definition.declaration
-    windows = definition.windows()
     learner = learner_for(declaration, next(iter(definition.versions.values())))
     candidates = CandidateSet(CurrentDefinition(definition))
     mark = None if start is None else _load(ledger, start, learner, candidates)
+    windows = definition.windows(mark.since if mark else 1)
     return State(windows, learner, candidates), _changes(ledger, windows, mark, gone)
 
 
@@ -69,10 +69,17 @@ def replay(
     """Train from a checkpoint on, or from the beginning, until `stop` examples were trained."""
     state, changes = unfold(ledger, definition, start, gone)
     trainer = Trainer(state.learner, state.candidates, ledger, gone=gone)
-    left = changes if stop is None else islice(changes, stop - state.learner.examples)
+    left = changes if stop is None else first(changes, stop - state.learner.examples)
     while chunk := list(islice(left, CHUNK)):
         trainer.train(chunk)
     return state
+
+
+def first(changes: Iterator[Change], n: int) -> Iterator[Change]:
+    """Yield changes until n of them have counted in the position of the learner."""
+    while n > 0 and (change := next(changes, None)) is not None:
+        n -= counts(change)
+        yield change
 
 
 def latest(ledger: Ledger, definition: Definition, stop: int | None = None) -> State:

@@ -12,7 +12,7 @@ import json
 import logging
 import time
 
-from driftbandit.loop.state.reward_windows import Change, Mark
+from driftbandit.loop.state.reward_windows import Change, Mark, counts
 from driftbandit.loop.storage.events import encode
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training.replay import load, packed
@@ -44,7 +44,7 @@ class Snapshots:
     def _listen(self, thread: TrainerThread) -> None:
         """Load what the process that trains has left; take over if it is gone."""
         before = self._learner.examples
-        known = before + sum(not isinstance(each, Mark) for each in thread.waiting())
+        known = before + sum(map(counts, thread.waiting()))
         if found := self._ledger.snapshot(before, known):
             load(self._learner, self._candidates, json.loads(found[0]), found[1])
             _drop(thread, self._learner.examples - before)
@@ -67,12 +67,12 @@ class Snapshots:
 
 def _drop(thread: TrainerThread, examples: int) -> None:
     """Let go of so many changes, and of the checkpoints between and after them: they are made in
-    the process that trains."""
+    the process that trains. Notes after them stay: being told twice changes nothing."""
     left = [examples]
 
     def is_known(change: Change) -> bool:
-        if isinstance(change, Mark):
-            return True
+        if not counts(change):
+            return left[0] > 0 or isinstance(change, Mark)
         left[0] -= 1
         return left[0] >= 0
 

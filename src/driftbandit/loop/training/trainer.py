@@ -13,7 +13,7 @@ from driftbandit.loop.deciding.payloads import Choice
 from driftbandit.loop.deciding.slates import at_position, readable
 from driftbandit.loop.learning.learner import Learner
 from driftbandit.loop.state.definition import Version
-from driftbandit.loop.state.reward_windows import Change, Example, Mark
+from driftbandit.loop.state.reward_windows import Asked, Change, Example, Lost, Mark, Note
 from driftbandit.loop.storage.events import Decide, Event
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training.backfill import Backfill
@@ -23,6 +23,7 @@ CHUNK = 256  # changes at a time
 RECENT = 50_000  # rows of open decisions in memory; others are encoded again
 
 RowKey = tuple[int, int | None]  # seq of a decision, and the position in a slate
+OF_DECISIONS = Example, Asked, Lost
 NOTHING: tuple[int, Floats | None] = -1, None  # of no reign
 
 
@@ -68,22 +69,26 @@ class Trainer:
 
     def train(self, changes: Sequence[Change]) -> None:
         """Apply examples, other changes and checkpoints in order."""
-        for are_examples, run in groupby(changes, lambda change: isinstance(change, Example)):
-            if are_examples:
+        for of_decisions, run in groupby(changes, lambda change: isinstance(change, OF_DECISIONS)):
+            if of_decisions:
                 self._train(list(run))  # type: ignore[arg-type]
             else:
                 for change in run:
                     self._change(change)  # type: ignore[arg-type]
 
-    def _train(self, examples: list[Example]) -> None:
-        rows, watched = self._rows(examples), self.candidates.active
-        events = self.ledger.events([each.decision for each in examples]) if watched else {}
-        for example in examples:
+    def _train(self, changes: list[Example | Note]) -> None:
+        rows = self._rows([change for change in changes if isinstance(change, Example)])
+        watched = self.candidates.active
+        events = self.ledger.events([each.decision for each in changes]) if watched else {}
+        for change in changes:
             with self.learner.lock:
-                if watched:
-                    event = self.ledger.decision(example.decision, events)
-                    self.candidates.learn(example, event, self.learner)
-                self.learner.train(example, rows[example.decision, example.position])
+                if isinstance(change, Example):
+                    if watched:
+                        event = self.ledger.decision(change.decision, events)
+                        self.candidates.learn(change, event, self.learner)
+                    self.learner.train(change, rows[change.decision, change.position])
+                elif watched and change.decision in events:  # it may be older than what is kept
+                    self.candidates.note(change, events[change.decision], self.learner)
         if watched:
             with self.learner.lock:
                 self.candidates.look()

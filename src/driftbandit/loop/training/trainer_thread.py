@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Protocol
 
 from driftbandit.loop.errors import LedgerError
-from driftbandit.loop.state.reward_windows import Change
+from driftbandit.loop.state.reward_windows import Change, counts
 from driftbandit.loop.training.trainer import Lag, Trainer
 
 CHUNK = 8  # changes at a time: short enough for callers to wait for
@@ -95,7 +95,7 @@ class TrainerThread:
     def lag(self) -> Lag:
         with self._news:
             waited = time.monotonic() - self._waiting[0][0] if self._waiting else 0.0
-            return Lag(len(self._waiting), waited)
+            return Lag(sum(counts(change) for _, change in self._waiting), waited)
 
     def check(self) -> None:
         if self._error:

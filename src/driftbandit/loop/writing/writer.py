@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from driftbandit.loop.errors import LedgerError
-from driftbandit.loop.state.reward_windows import Change, Mark, RewardWindows
+from driftbandit.loop.state.reward_windows import Change, Mark, RewardWindows, counts
 from driftbandit.loop.storage.events import LASTING, Event
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.writing import retention
@@ -227,7 +227,7 @@ class Writer:
                 continue
             if found:
                 changes += found
-                changes += self._marks(len(found))
+                changes += self._marks(sum(map(counts, found)))
             if pending.event is not None:
                 events.append(pending.event)
                 if pending.state is not None:
@@ -258,7 +258,7 @@ class Writer:
             if event.kind in LASTING:
                 self._hear(event)
             changes = self.sequencer.follow(event).changes
-            found += [*changes, *self._marks(len(changes))]
+            found += [*changes, *self._marks(sum(map(counts, changes)))]
         return found
 
     def _marks(self, examples: int) -> list[Mark]:

@@ -35,7 +35,7 @@ SELECT seq, kind, at, id, key, CASE WHEN kind = 'decide' THEN '{}' ELSE data END
 
 -- name: lasting_events
 SELECT seq, kind, at, id, key, data, k, v FROM event
-  WHERE loop = %s AND kind IN ('declare', 'configure', 'arm', 'add_features', 'shadow', 'retire', 'promote', 'demote', 'set', 'grow')
+  WHERE loop = %s AND kind IN ('declare', 'configure', 'arm', 'add_features', 'shadow', 'retire', 'promote', 'demote', 'recount', 'set', 'grow')
   ORDER BY seq
 
 -- name: events_at
@@ -59,7 +59,7 @@ UPDATE event SET kind = 'erased', id = NULL, key = NULL, data = '{}', k = NULL
 -- name: delete_old_events
 DELETE FROM event WHERE place IN (
   SELECT place FROM event
-    WHERE loop = %s AND seq < %s AND kind NOT IN ('declare', 'configure', 'arm', 'add_features', 'shadow', 'retire', 'promote', 'demote', 'set', 'grow')
+    WHERE loop = %s AND seq < %s AND kind NOT IN ('declare', 'configure', 'arm', 'add_features', 'shadow', 'retire', 'promote', 'demote', 'recount', 'set', 'grow')
     LIMIT %s)
 
 -- name: checkpoints
