@@ -27,7 +27,7 @@ from driftbandit import (
 from driftbandit.estimators.increments import Arms
 from driftbandit.loop.candidates.comparison import lead
 from driftbandit.loop.candidates.totals import Row, Totals
-from driftbandit.loop.state.reward_windows import Example, RewardWindows, counts
+from driftbandit.loop.state.reward_windows import Asked, Example, RewardWindows, counts
 from driftbandit.loop.storage.events import Event
 from driftbandit.loop.training import replay
 from topics import ARMS, CLICKS, TOPIC
@@ -338,6 +338,62 @@ def test_an_apprentice_is_promoted_over_the_default(tmp_path):
         assert loop.settings.mode == "active"
         play(loop, 400, 20)
         check(loop)
+
+
+def late_readers(loop, n, period, rng):
+    """The arm that is liked changes every `period` decisions, and rewards are known as late."""
+    for t in range(n):
+        made = loop.decide({"age": 30}, ARMS, at=10.0 * t)
+        wanted = "xy"[(t // period) % 2]
+        loop.reward(made.id, rng.random() < (0.6 if made.arm == wanted else 0.3), at=10.0 * t)
+
+
+def test_a_candidate_is_asked_with_what_it_knew_at_the_decision(tmp_path):
+    """A short memory that has heard the rewards of the minutes after a decision would look better
+    than it is."""
+    fast = DOMD(problem=FEATURES.problem(CLICKS), discount=0.9)
+    waits = Reward(0, 1, wait=400, missing=0)
+    with opened(tmp_path / "a.db", reward=waits) as loop:
+        loop.shadow("fast", policy=fast)
+        late_readers(loop, 800, 40, np.random.default_rng(0))
+        found = loop.compare().lead("fast", "live")
+        live, quick, total, then = Bandit(DOMD(problem=fast.problem)), Bandit(fast), [], {}
+        events = {e.seq: e for e in decisions(loop)}
+        for change in replay.unfold(loop.ledger, loop.runtime.reread(), None)[1]:
+            if isinstance(change, Event):
+                continue
+            data = events[change.decision].read()
+            X = FEATURES.encode(data.context, data.arms)
+            if isinstance(change, Asked):
+                then[change.decision] = floored(quick, X) - floored(live, X)
+                continue
+            gap, q = then.pop(change.decision), live.policy.problem.family.mu(X @ live.theta)
+            k, h = data.choices[0], np.array(data.p[0])
+            total.append(gap @ q + gap[k] / h[k] * (change.value - q[k]))
+            for one in (live, quick):
+                one.update(X[k], change.value)
+        assert found.rows == len(total) > 700
+        assert found.value == pytest.approx(np.mean(total), abs=1e-12)
+        assert found.value < 0.0
+        check(loop)
+
+
+def test_votes_of_decisions_that_give_no_example_are_let_go(tmp_path):
+    """Cancelled, missing, erased: none of them stays in checkpoints for ever."""
+    silent = Reward(0, 1, wait=50)
+    with opened(tmp_path / "a.db", reward=silent) as loop:
+        loop.shadow("even", exploration=Floor(0.5))
+        for k in range(9):
+            made = loop.decide({"age": 30}, ARMS, at=1.0 * k, key=f"p{k % 3}")
+            if k % 3 == 0:
+                loop.cancel(made.id, at=1.0 * k)
+            elif k == 1:
+                loop.reward(made.id, 1.0, at=1.0 * k)
+        assert loop.runtime.candidates.waiting == 6
+        loop.erase(key="p1")
+        assert loop.runtime.candidates.waiting == 3
+        loop.close_windows(1000.0)
+        assert loop.runtime.candidates.waiting == 0
 
 
 def test_columns_of_candidates_are_taken_and_others_refused(tmp_path):

@@ -50,10 +50,12 @@ def check(path, name):
     with Loop(path, name=name, training="inline") as loop:
         if SAME_BITS:
             assert loop.digest == told["digest"]
-        assert loop.counts == {WORDS.get(k, k): n for k, n in told["counts"].items()}
+        recounted = {"recount": 1} if told["comparison"] else {}
+        assert loop.counts == {WORDS.get(k, k): n for k, n in told["counts"].items()} | recounted
         assert loop.acts == told["acts"]
-        if told["comparison"]:
-            assert loop.compare().to_dict() == told["comparison"]
+        if told["comparison"]:  # version 0.2 asked candidates too late: that does not count
+            assert loop.compare().leads == ()
+            assert loop.compare().trials == told["comparison"]["trials"]
         audits = list(loop.audits())
         assert {each.id: each.logged for each in audits} == told["probabilities"]
         assert all(each.agrees for each in audits)

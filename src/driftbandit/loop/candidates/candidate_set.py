@@ -56,6 +56,11 @@ class CandidateSet:
         """Whether there is anything to compare."""
         return bool(self.candidates) or self.definition.now.watched
 
+    @property
+    def waiting(self) -> int:
+        """How many open decisions have votes."""
+        return len(self._ballots)
+
     def read(self, features: Features, request: Request) -> Request:
         """Return what the live policy reads of a request; other columns are for candidates, or for
         policies that are gone."""
