@@ -153,7 +153,9 @@ def define(events: Iterable[Event]) -> Definition | None:
             arms = declaration.arms
             own = None if arms is None else {name: CatalogueArm(row) for name, row in arms}
             catalogue = None if own is None else Catalogue(own)
-            found = Definition(declaration, {}, {first.name: first}, {}, asking, event.seq, catalogue)
+            found = Definition(
+                declaration, {}, {first.name: first}, {}, asking, event.seq, catalogue
+            )
         else:
             found = found.after(event)
     return found
