@@ -15,6 +15,7 @@ from driftbandit import (
     Always,
     AutoDOMD,
     Bandit,
+    Default,
     Log,
     Logged,
     Recipe,
@@ -249,10 +250,20 @@ def test_doubts_are_said():
         row["action"] = "a" if k % 2 else "b"
     found = evaluate(read(wrong), {"b": Always("b")})
     assert any("do not fit what was played" in note for note in found.notes)
-    right = evaluate(read(rows(600)), {"new": DOMD, "z": Always("z")})
+    some = [
+        row
+        | {
+            "arms": json.dumps(
+                {"z" if name == "c" and k < 9 else name: ARMS[name] for name in ARMS}
+            )
+        }
+        for k, row in enumerate(rows(600))
+    ]
+    some[:9] = [row | {"action": row["action"].replace("c", "z")} for row in some[:9]]
+    right = evaluate(read(some), {"new": DOMD, "z": Always("z")})
     assert right.found.check.p > 0.001
     assert any("policy trained on this log" in note for note in right.notes)
-    assert any("In 600 rows z was not on offer" in note for note in right.notes)
+    assert any("In 591 rows z was not on offer" in note for note in right.notes)
     only = [row | {"probabilities": None} for row in rows(600)]
     found = evaluate(read(only), {"b": Always("b")})
     assert any("Only the played arm's probability" in note for note in found.notes)
@@ -279,6 +290,8 @@ def test_doubts_are_said():
         ({"x": Always("a")}, {"clip": 0.0}, "clip"),
         ({"x": Always("a")}, {"window": "soon"}, "window must be"),
         ({"x": DOMD}, {"half_life": "auto"}, "half_life"),
+        ({"x": Always("B")}, {}, "candidate 'x': no row of the log offers an arm 'B': there is"),
+        ({"x": Default()}, {}, "candidate 'x': no row of the log names a default"),
     ],
 )
 def test_wrong_input_is_one_line_with_a_remedy(candidates, options, match):

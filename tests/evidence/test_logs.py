@@ -1,6 +1,7 @@
 """Logs: many formats, one log; bad rows with reasons; learners replayed from them."""
 
 import json
+import math
 from datetime import UTC, datetime
 
 import numpy as np
@@ -14,9 +15,11 @@ import pytest
 from driftbandit import (
     DOMD,
     GLOC,
+    Always,
     AutoDOMD,
     Bandit,
     Category,
+    Default,
     Features,
     Log,
     Logged,
@@ -247,6 +250,10 @@ BAD = {
     "no arms, or the same name twice ": {"arms": ["a", "a", "b"]},
     "an arm that is not a mapping of columns": {"arms": {"a": 3}},
     "arms that are not JSON": {"arms": "{"},
+    "arms that are neither a list nor a mapping": {"arms": "null"},
+    "arms that are neither a list nor a mapping ": {"arms": 7},
+    "an action that is not among the arms  ": {"action": math.inf},
+    "an action that is not among the arms   ": {"action": math.nan},
     "no arms: name their column, or pass arms=": {"arms": None},
     "another number of probabilities than of arms": {"probabilities": [0.5, 0.5]},
     "probabilities that do not add up to 1": {"probabilities": [0.9, 0.9, 0.9]},
@@ -266,6 +273,121 @@ def test_a_bad_row_is_counted_by_reason_and_left_out(reason, tmp_path):
     log = Log.read(tmp_path / "log.jsonl", **DECLARED)  # one in fifty is beyond the limit
     with pytest.raises(ValueError, match=r"1 of the first 50 rows are bad.*\(first row 21\)"):
         log.replay(DOMD)
+
+
+ODD = [
+    None, "", "null", "[]", "{", '{"a": 1}', "\ud800", "b", "Infinity", "1e999", "[" * 9000, -1,
+    10**30, 10**400, 1e308, math.inf, math.nan, True, [], {}, [None], [[1]], [1, "2"], ["x", 0.5],
+    [None, 0.5], {"a": None}, {"a": {"b": [1]}},
+]  # fmt: skip
+FIRST = {
+    "_label_cost": -1, "_label_probability": 0.5, "_labelIndex": 0, "_label_Action": 1,
+    "Timestamp": "2024-05-01T12:00:00Z", "EventId": "e", "a": [1, 2], "p": [0.5, 0.5],
+    "c": {"age": 30, "country": "NL", "_multi": [{"_tag": tag, "price": 9} for tag in "ab"]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*rows(1)[0], "names", "key", "id", "default", "role", *FIRST])
+def test_no_cell_ends_the_reading(name, tmp_path):
+    """Whatever stands in one cell of one row, all other rows are read, and that row is counted."""
+    usual = [FIRST] * 40 if name in FIRST else rows(40)
+    for odd in ODD:
+        given = [*usual[:20], usual[20] | {name: odd}, *usual[21:]]
+        log = Log.read(lines(tmp_path / "log.jsonl", given), limit=0.1, **DECLARED)
+        used = sum(len(examples.chunk) for examples in log.examples())
+        assert used == log.counts.used >= 39
+        assert log.counts.rows == 40
+
+
+def test_lines_that_are_no_rows_are_counted_whatever_they_are(tmp_path):
+    usual = [json.dumps(row).encode() for row in rows(40)]
+    for odd in (b"\xff\xfe", b'{"reward": 1, "action": "\xe4"}', b"[" * 5000, b"7", b"{", b"\x00"):
+        (tmp_path / "log.jsonl").write_bytes(b"\n".join([odd, *usual]))  # the first line, too
+        log = Log.read(tmp_path / "log.jsonl", limit=0.1, **DECLARED)
+        assert sum(map(len, log.chunks())) == 40
+        assert dict(log.counts.bad) == {"a line that is no JSON object": 1}
+
+
+def test_bad_lines_of_a_csv_file_are_counted(tmp_path):
+    head, line = "action,probability,reward,country\n", "a,0.5,1,NL\n"
+    cases = {
+        "text that is not UTF-8": (b"a,0.5,1,\xff\n", 1),
+        "a line with too few or too many cells": (b"a,0.5\n", 1),
+        "a line that is no CSV: field larger than field limit (131072)": (
+            b"a,0.5,1," + b"x" * 200_000 + b"\n",
+            1,
+        ),
+        "a line with too few or too many cells ": (b'a,0.5,"\n' + b"a,0.5,1,NL\n" * 4, 11),
+    }
+    path = tmp_path / "log.csv"
+    for reason, (odd, lost) in cases.items():
+        path.write_bytes(head.encode() + 40 * line.encode() + odd + 6 * line.encode())
+        columns = {"context": ["country"]}
+        log = Log.read(path, columns, arms=["a", "b"], reward=Reward(0, 1), limit=0.9)
+        kept = 40 if lost > 1 else 46
+        assert sum(map(len, log.chunks())) == kept
+        assert dict(log.counts.bad) == {reason.strip(): lost}, reason
+    path.write_text(head.replace("country", "city") + 'a,0.5,1,"two\nlines, ""quoted"""\n' * 9)
+    (chunk,) = Log.read(path, {"context": ["city"]}, arms=["a", "b"]).chunks()
+    assert chunk.context[8] == {"city": 'two\nlines, "quoted"'}
+
+
+def test_one_bad_byte_in_arrow_text_is_a_bad_row(tmp_path):
+    words = pa.array([b"NL"] * 20 + [b"\xff"] + [b"FR"] * 20)
+    table = {"action": ["a"] * 41, "probability": [0.5] * 41, "reward": [1.0] * 41}
+    table |= {"country": pa.Array.from_buffers(pa.string(), 41, words.buffers())}
+    path = tmp_path / "log.parquet"
+    pa.parquet.write_table(pa.table(table), path)
+    log = Log.read(path, {"context": ["country"]}, arms=["a", "b"], limit=0.1)
+    assert sum(map(len, log.chunks())) == 40
+    assert log.counts.first == {"text that is not UTF-8": 21}
+
+
+@pytest.mark.parametrize("name", ["context", "time", "probabilities", "probability", "reward"])
+def test_columns_of_json_lines_are_those_of_all_lines(name, tmp_path):
+    """What the first line lacks is not lost in the others."""
+    given = rows(100)
+    whole = Log.read(lines(tmp_path / "whole.jsonl", given), **DECLARED)
+    given[0].pop(name)
+    some = Log.read(lines(tmp_path / "some.jsonl", given), limit=0.1, **DECLARED)
+    expected, found = facts(whole), facts(some)
+    assert [found[k] for k in range(2, 101)] == [expected[k] for k in range(2, 101)]
+    assert len(found) == 100 - (name in ("time", "reward"))
+
+
+def facts(log):
+    """What a log says of each row, by number."""
+    return {
+        int(chunk.number[k]): (
+            *(chunk.context[k], chunk.p[k], chunk.reward[k], chunk.at[k]),
+            chunk.h[chunk.start[k] :][: chunk.sizes[k]].tolist(),
+        )
+        for chunk in log.chunks()
+        for k in range(len(chunk))
+    }
+
+
+def test_a_column_may_begin_anywhere_in_json_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "ROWS", 16)
+    given = [row | {"clicked": row["reward"]} for row in rows(60)]
+    for row in given[:40]:
+        del row["clicked"]
+    path = lines(tmp_path / "log.jsonl", given)
+    log = Log.read(path, {"reward": "clicked"}, limit=1.0, **DECLARED)
+    assert sum(map(len, log.chunks())) == 20
+    assert dict(log.counts.bad) == {"no reward": 40}
+    with pytest.raises(ValueError, match="there is no column 'bought' for reward"):
+        Log.read(path, {"reward": "bought"})
+
+
+def test_one_odd_value_does_not_stop_a_proposal(tmp_path):
+    for odd in ("old", 10**400, [3], {"years": 3}):
+        given = rows(100)
+        given[7]["context"] = given[7]["context"] | {"age": odd}
+        log = Log.read(lines(tmp_path / "log.jsonl", given), limit=0.1)
+        assert isinstance(log.features.context["age"], Number)
+        assert log.replay(DOMD).rows == 99
+        assert log.counts.first.popitem()[1] == 8
 
 
 def test_values_that_features_or_rewards_refuse_are_bad_rows(tmp_path):
@@ -506,6 +628,50 @@ def test_decisions_without_a_reward_are_not_left_out_in_silence(tmp_path):
     assert (found.rows, found.log.counts.rows) == (10, 50)
     assert found.log.counts.skipped == {"open": 40}
     assert any("those of decisions with a reward" in note for note in found.notes)
+
+
+@pytest.mark.usefixtures("no_wait_for_the_disk")
+def test_a_holdout_trains_but_is_no_evidence_about_the_policy(tmp_path):
+    """The default is played in it whatever the policy says: with its probability of 1, what the
+    others would have played counts as worth nothing (ips), or as what the model says (dr)."""
+    rng, truth = np.random.default_rng(3), {"a": 0.2, "b": 0.4, "c": 0.3}
+    options = {"policy": DOMD, "clock": "events", "training": "inline", "exploration": 0.6}
+    reward = Reward(0, 1)
+    with Loop(tmp_path / "l.db", features=FEATURES, reward=reward, holdout=0.3, **options) as loop:
+        for t in range(900):
+            about = {"at": float(t), "default": "a", "key": f"user {t % 400}"}
+            alone = loop.record_fallback if t % 50 == 0 else loop.decide
+            made = alone({"age": 30, "country": "NL"}, ARMS, id=str(t), **about)
+            arm = "a" if t % 50 == 0 else made.arm
+            loop.reward(str(t), float(rng.random() < truth[arm]), at=float(t))
+        path, digest = loop.export(tmp_path / "e.parquet"), loop.digest
+        roles = loop.log()["role"].to_list()
+    log = Log.read(tmp_path / "l.db")
+    copy = Log.read(log.write(tmp_path / "copy.parquet"))
+    ways = [log, copy, Log.read(path, features=FEATURES, reward=reward)]
+    everyone = {"b": Always("b"), "default": Default(), "new": DOMD}
+    found = [evaluate(each, everyone) for each in ways]
+    active = roles.count("active")
+    for each, way in zip(found, ways):
+        assert each.rows == active < 700
+        assert each.values["b"].support == pytest.approx(1.0)
+        for kind in ("ips", "snips", "dr"):
+            estimate = each.values["b"].estimates[kind]
+            assert estimate.low < 0.4 < estimate.high
+        for name, worth in found[0].values.items():
+            assert each.values[name].estimates["dr"] == pytest.approx(worth.estimates["dr"])
+            assert each.values[name].sequence == pytest.approx(worth.sequence)
+        assert way.counts.aside == {"holdout": roles.count("holdout"), "fallback": 18}
+        assert any("These rows train" in note for note in each.notes)
+        assert way.replay(DOMD).digest == digest  # they still train
+    vw = Log.read(log.write(tmp_path / "copy.dsjson"), features=FEATURES, reward=reward)
+    ips = evaluate(vw, {"b": Always("b")}).values["b"].estimates["ips"]
+    assert ips == found[0].values["b"].estimates["ips"]
+    assert vw.counts.skipped == {"_skipLearn": 900 - active}
+    assert log.rejection(DOMD).rows == active
+    held = pl.read_parquet(path).filter(pl.col("role") == "holdout")
+    with pytest.raises(ValueError, match="no row of the log can be used"):
+        evaluate(Log.read(held, features=FEATURES, reward=reward), {"b": Always("b")})
 
 
 def test_a_ledger_that_grew_and_forgot(loop, tmp_path):

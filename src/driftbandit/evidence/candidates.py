@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -77,6 +77,13 @@ class Fixed:
         pi = np.where(np.repeat(offered, chunk.sizes), 0.0, equal)
         pi[(chunk.start + place)[offered]] = 1.0
         return pi
+
+    def never_offered(self, names: Sequence[str]) -> str:
+        """Return what is wrong if it is absent in all rows of a log with arms of these names."""
+        if isinstance(self.recipe, Default):
+            return "no row of the log names a default among its arms: use Always('a')"
+        arm = self.recipe.arm
+        return f"no row of the log offers an arm {arm!r}: {validate.nearest(arm, names)}"
 
     def _logged(self, chunk: Chunk, arms: Arms) -> Floats:
         if not chunk.complete:

@@ -16,7 +16,7 @@ from driftbandit.evidence.candidates import Fixed, players
 from driftbandit.evidence.evaluation import Evaluation, Found
 from driftbandit.evidence.log import Examples, Log
 from driftbandit.evidence.models import Model, model_of
-from driftbandit.evidence.reading.chunk import Floats
+from driftbandit.evidence.reading.chunk import Chunk, Floats
 from driftbandit.evidence.report.windows import LogWindows
 from driftbandit.evidence.trained_policy import TrainedPolicy
 from driftbandit.loop.exploration import Rule
@@ -69,9 +69,20 @@ def evaluate(
         for examples in log.examples():
             work.take(examples, log)
             advance(len(examples.chunk))
+    _check_offered(playing, log)
     if not work.rows:
-        raise ValueError("no row of the log can be used: look at log.counts")
+        raise ValueError(
+            "no row of the log can be used: log.counts says what is bad or skipped, and which rows "
+            "are a holdout's or a client's own"
+        )
     return Evaluation(log, level, clip, work.found(log))
+
+
+def _check_offered(playing: Mapping[str, Fixed | TrainedPolicy], log: Log) -> None:
+    """Refuse a candidate whose arm no row offers: it would be played at random in all of them."""
+    for name, player in playing.items():
+        if isinstance(player, Fixed) and player.absent and player.absent == log.counts.used:
+            raise ValueError(f"candidate {name!r}: {player.never_offered(log.menus.names)}")
 
 
 def _pairs(names: list[str], over: str | None) -> list[tuple[str, str]]:
@@ -102,11 +113,20 @@ class _Pass:
         self.sizes: list[int] = []
 
     def take(self, examples: Examples, log: Log) -> None:
+        """All rows train; those that no policy decided are in no sum."""
         chunk = examples.chunk
         arms, R = chunk.arms(log.least), examples.r / self.unit
         pi = {name: player.play(examples, arms) for name, player in self.playing.items()}
         q = self.model.predict(examples, arms, R)
-        columns = self._columns(arms, pi, q, R)
+        if chunk.aside.any():
+            drawn = np.repeat(~chunk.aside, chunk.sizes)
+            pi, q, R = {name: each[drawn] for name, each in pi.items()}, q[drawn], R[~chunk.aside]
+            chunk = chunk.take(np.flatnonzero(~chunk.aside).tolist())
+            arms = chunk.arms(log.least)
+        if len(chunk):
+            self._add(chunk, arms, self._columns(arms, pi, q, R), log)
+
+    def _add(self, chunk: Chunk, arms: Arms, columns: list[Floats], log: Log) -> None:
         self.windows.add(chunk, np.hstack(columns))
         self.sizes = [part.shape[1] for part in columns]
         self.ratios.add(arms, log.menus.codes(chunk.menus))

@@ -12,7 +12,7 @@ import numpy as np
 
 from driftbandit import validate
 from driftbandit.evidence.reading import files, ledger
-from driftbandit.evidence.reading.chunk import Chunk, Floats
+from driftbandit.evidence.reading.chunk import ASIDE, Chunk, Floats
 from driftbandit.evidence.reading.clean import Cleaner
 from driftbandit.evidence.reading.columns import Columns, Source
 from driftbandit.evidence.reading.encode import check_columns, encoded, proposed
@@ -103,6 +103,7 @@ class Log:
         for batch in self.source.batches():
             chunk, bad, skip = cleaner.clean(batch)
             counts.add(bad, skip)
+            counts.aside.update(role for role in chunk.role if role in ASIDE)
             if len(chunk):
                 yield chunk
         counts.check()

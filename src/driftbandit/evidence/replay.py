@@ -93,14 +93,15 @@ def rejection(log: Log, policy: Any, exploration: Rule | None, seed: int) -> Rej
     trained = TrainedPolicy(policy, log.problem, rule=exploration, seed=seed)
     kept = _Kept(least, seed)
     for examples in log.examples():
-        for k in range(len(examples.chunk)):
+        for k in np.flatnonzero(~examples.chunk.aside).tolist():
             kept.consider(trained, examples, k)
     return Rejection(trained.bandit, kept.rows, np.array(kept.reward), np.array(kept.at))
 
 
 def _least(log: Log) -> float:
     """The smallest probability with which anything was played."""
-    return min((float(chunk.p.min()) for chunk in log.chunks()), default=1.0)
+    drawn = (chunk.p[~chunk.aside] for chunk in log.chunks())
+    return min((float(p.min()) for p in drawn if len(p)), default=1.0)
 
 
 class _Kept:

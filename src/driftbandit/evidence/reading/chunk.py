@@ -19,10 +19,13 @@ Batch = dict[str, list[Any]]  # raw columns by our names, all of one length
 # Columns of a log, by our names.
 NAMES = (
     "context", "arms", "names", "action", "probability", "probabilities", "reward", "time", "key",
-    "id", "default",
+    "id", "default", "role",
 )  # fmt: skip
 SKIP, BAD = "skip", "bad"  # columns in which a reader says why it takes no row, or cannot
 
+# Roles of decisions that no policy made: a share of keys gets the default, or a client played it
+# alone. The probability of 1 in such a row is not one of the live policy.
+ASIDE = ("holdout", "fallback")
 
 ARM = "arm"  # the column that holds an arm's name, where arms have none of that name
 
@@ -60,6 +63,7 @@ class Chunk:
     key: list[str | None]
     id: list[str | None]
     default: list[str | None]  # what would be played without a policy
+    role: list[str | None]  # of the decision in its loop; None elsewhere
     number: Ints  # (n,)   of the row in the log, from 1
 
     def __len__(self) -> int:
@@ -89,8 +93,15 @@ class Chunk:
             key=[self.key[k] for k in rows],
             id=[self.id[k] for k in rows],
             default=[self.default[k] for k in rows],
+            role=[self.role[k] for k in rows],
             number=self.number[rows],
         )
+
+    @cached_property
+    def aside(self) -> NDArray[np.bool_]:
+        """Rows (n,) that no policy decided: learners are trained on them, estimates leave them
+        out."""
+        return np.array([role in ASIDE for role in self.role], dtype=bool)
 
     @property
     def complete(self) -> bool:

@@ -75,7 +75,7 @@ class _Rows:
         for k in self.left:
             try:
                 out[k] = context_of(column[k])
-            except ValueError:
+            except (ValueError, RecursionError):
                 self.bad[k] = "a context that is no mapping"
         self.found["context"] = out
 
@@ -112,7 +112,6 @@ class _Rows:
     def chunk(self, before: int) -> Chunk:
         """The rows that are left; so many came before this batch."""
         left, found = self.left, self.found
-        keys, ids, defaults = (self.column(name) for name in ("key", "id", "default"))
         h = [found["h"][k] for k in left]
         return Chunk(
             menus=[found["menus"][k] for k in left],
@@ -122,18 +121,23 @@ class _Rows:
             h=np.concatenate(h) if h else np.empty(0),
             reward=found["reward"][left],
             at=found["time"][left],
-            key=[text(keys[k]) for k in left],
-            id=[text(ids[k]) for k in left],
-            default=[text(defaults[k]) for k in left],
+            key=self._texts("key", left),
+            id=self._texts("id", left),
+            default=self._texts("default", left),
+            role=self._texts("role", left),
             number=np.array(left, dtype=np.int64) + before + 1,
         )
+
+    def _texts(self, name: str, left: list[int]) -> list[str | None]:
+        column = self.batch.get(name)
+        return [text(column[k]) for k in left] if column else [None] * len(left)
 
 
 def all_chances(value: Any, size: int) -> tuple[Floats, str | None]:
     """Probabilities of all arms, and what is wrong with them."""
     try:
         h = np.asarray(json.loads(value) if isinstance(value, str) else value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, RecursionError):
         return np.empty(0), "probabilities that are no list of numbers"
     if h.shape != (size,):
         return h, "another number of probabilities than of arms"

@@ -44,7 +44,10 @@ def row(line: Mapping[str, Any]) -> dict[str, Any]:
     multi = c.get("_multi")
     if not isinstance(multi, list) or not multi or not all(isinstance(m, Mapping) for m in multi):
         return {BAD: "no arms in c._multi"}
-    return _decision(line, c, multi)
+    try:
+        return _decision(line, c, multi)
+    except RecursionError:
+        return {BAD: "namespaces that are nested too deeply"}
 
 
 def _decision(line: Mapping[str, Any], c: Mapping[str, Any], multi: list[Any]) -> dict[str, Any]:
@@ -62,17 +65,19 @@ def _decision(line: Mapping[str, Any], c: Mapping[str, Any], multi: list[Any]) -
         "action": names[chosen],
         "probability": line.get("_label_probability"),
         "probabilities": _in_order(line.get("a"), line.get("p"), len(multi)),
-        "reward": None if not isinstance(cost, (int, float)) else 0.0 - cost,
+        "reward": -cost if isinstance(cost, (int, float)) else None,
         "time": line.get("Timestamp"),
         "id": line.get("EventId"),
     }
 
 
-def _in_order(a: Any, p: Any, size: int) -> list[float] | None:
-    """Probabilities in the order of the arms; None where they are not all given."""
-    if not isinstance(a, list) or not isinstance(p, list) or sorted(a) != [*range(1, size + 1)]:
+def _in_order(a: Any, p: Any, size: int) -> list[Any] | None:
+    """Probabilities in the order of the arms; None where they are not all given, and an empty
+    list, which makes a bad row, where it cannot be said whose they are."""
+    if not isinstance(a, list) or not isinstance(p, list) or not len(a) == len(p) == size:
         return None
-    return [float(p[a.index(k)]) for k in range(1, size + 1)] if len(p) == size else None
+    order = {each: k for k, each in enumerate(a) if isinstance(each, int)}
+    return [p[order[k]] for k in range(1, size + 1)] if {*order} == {*range(1, size + 1)} else []
 
 
 def features(part: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -106,6 +111,8 @@ def lines(chunk: Chunk) -> Iterator[str]:
         if not np.isnan(chunk.at[k]):
             line["Timestamp"] = _stamp(float(chunk.at[k]))
         line |= {"Version": "1", "EventId": chunk.id[k]} if chunk.id[k] is not None else {}
+        if chunk.aside[k]:  # the live policy did not draw it: its probability must not count
+            line["_skipLearn"] = True
         h = chunk.h[chunk.start[k] : end[k]].tolist()
         if not np.isnan(h).any():  # played first, as Vowpal Wabbit writes them
             order = [chosen, *(j for j in range(len(h)) if j != chosen)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from driftbandit.evidence.reading.chunk import ARM, Chunk, Floats, Menu
 from driftbandit.features import Features
 from driftbandit.features.encoders import Slots
-from driftbandit.validate import nearest
+from driftbandit.validate import LARGEST, nearest
 
 
 class LogColumns:
@@ -84,7 +85,21 @@ def proposed(chunk: Chunk) -> Features:
     rows = [dict(row) | dict(arm) for row, arm in zip(chunk.context, shown)]
     names = [*sorted(known), *offered]
     try:
-        sample = arrow().table({name: [row.get(name) for row in rows] for name in names})
-    except arrow().ArrowInvalid as error:
+        sample = arrow().table({name: _alike([row.get(name) for row in rows]) for name in names})
+    except (arrow().ArrowException, OverflowError, UnicodeError) as error:
         raise ValueError(f"no features can be proposed ({error}): pass features=") from None
     return Features.from_sample(sample, arm=list(offered))
+
+
+def _alike(column: list[Any]) -> list[Any]:
+    """A column without the cells that are of another kind than most: the features that are proposed
+    refuse them, and their rows are counted as bad."""
+    kinds = Counter(_kind(value) for value in column if value is not None)
+    usual = kinds.most_common(1)[0][0] if kinds else None
+    return column if len(kinds) < 2 else [v if _kind(v) == usual else None for v in column]
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
+        return "number" if abs(value) <= LARGEST else "no number"
+    return type(value).__name__

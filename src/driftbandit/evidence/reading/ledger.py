@@ -147,4 +147,5 @@ def _row(event: Any, example: Example) -> dict[str, Any]:
         "key": event.key,
         "id": event.id,
         "default": data.default,
+        "role": data.role,
     }

@@ -49,7 +49,7 @@ class Menus:
 
     def place(self, menu: Menu, action: Any) -> int:
         """Where an action is on its menu: a name, or a place counted from 0."""
-        if isinstance(action, (float, np.floating)) and action == int(action):
+        if isinstance(action, (float, np.floating)) and float(action).is_integer():
             action = int(action)  # frames turn whole numbers into floats where some are missing
         place = menu.places.get(action if isinstance(action, str) else str(action))
         if place is None:
@@ -76,9 +76,9 @@ def menu_of(offered: Any, names: Any) -> Menu:
     if isinstance(offered, Mapping):
         names, offered = list(offered), list(offered.values())
     elif offered is None or _are_names(offered):
-        names = names or offered
-        offered = [None] * len(names)
-    if not isinstance(offered, (list, tuple)):
+        names = offered if names is None else names
+        offered = [None] * len(names) if isinstance(names, (list, tuple)) else None
+    if not isinstance(offered, (list, tuple)) or not isinstance(names, (list, tuple, type(None))):
         raise MenuError("arms that are neither a list nor a mapping")
     named = [str(name) for name in (range(len(offered)) if names is None else names)]
     if not named or len(set(named)) < len(named) or len(offered) != len(named):
@@ -91,7 +91,7 @@ def _parsed(value: Any) -> Any:
         return value.tolist() if isinstance(value, np.ndarray) else value
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise MenuError("arms that are not JSON") from None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,11 +16,18 @@ from driftbandit.features.values import missing
 
 def numbers(column: Iterable[Any]) -> Floats:
     """Floats, NaN for what is none; text of a number counts, as in CSV files."""
-    column = list(column)
+    return _floats(list(column), _number)
+
+
+def _floats(column: list[Any], read: Callable[[Any], float]) -> Floats:
+    """All cells at once where NumPy takes them as numbers; otherwise each on its own."""
     try:
-        return np.array(column, dtype=np.float64)
+        found = np.array(column, dtype=np.float64)
+        if found.ndim == 1:  # it is not if cells are lists
+            return found
     except (TypeError, ValueError, OverflowError):
-        return np.array([_number(value) for value in column])
+        pass
+    return np.array([read(value) for value in column], dtype=np.float64)
 
 
 def _number(value: Any) -> float:
@@ -34,11 +41,7 @@ def _number(value: Any) -> float:
 
 def moments(column: Iterable[Any]) -> Floats:
     """Seconds since the epoch from numbers, datetimes or ISO text; without a zone it is UTC."""
-    column = list(column)
-    try:
-        return np.array(column, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return np.array([_moment(value) for value in column])
+    return _floats(list(column), _moment)
 
 
 def _moment(value: Any) -> float:

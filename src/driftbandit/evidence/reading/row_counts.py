@@ -16,6 +16,7 @@ class RowCounts:
         self.rows, self.clipped = 0, 0
         self.bad: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
+        self.aside: Counter[str] = Counter()  # used to train, by role; no estimate has them
         self.first: dict[str, int] = {}  # row of the first example, counted from 1
 
     def add(self, bad: Sequence[str | None], skip: Sequence[str | None]) -> None:
@@ -58,6 +59,12 @@ class RowCounts:
         if self.skipped:
             what = "; ".join(f"{n:,} x {why}" for why, n in self.skipped.most_common())
             out.append(f"Skipped: {what}.")
+        if self.aside:
+            what = "; ".join(f"{n:,} x {role}" for role, n in self.aside.most_common())
+            out.append(
+                f"The default was played without asking the policy: {what}. These rows train, but "
+                "no estimate has them."
+            )
         return out
 
     def to_dict(self) -> dict[str, object]:
@@ -67,5 +74,6 @@ class RowCounts:
             "bad": dict(self.bad),
             "first_bad": dict(self.first),
             "skipped": dict(self.skipped),
+            "aside": dict(self.aside),
             "clipped": self.clipped,
         }

@@ -52,7 +52,8 @@ def _schema() -> Any:
     text, number = pa.string(), pa.float64()
     columns = {"id": text, "key": text, "time": number, "context": text, "arms": text}
     columns |= {"names": pa.list_(text), "action": text, "probability": number}
-    return pa.schema(columns | {"probabilities": pa.list_(number), "reward": number})
+    columns |= {"probabilities": pa.list_(number), "reward": number}
+    return pa.schema(columns | {"default": text, "role": text})
 
 
 def _columns(chunk: Chunk) -> dict[str, list[Any]]:
@@ -71,4 +72,6 @@ def _columns(chunk: Chunk) -> dict[str, list[Any]]:
         "probability": chunk.p.tolist(),
         "probabilities": [None if np.isnan(h).any() else h.tolist() for h in known],
         "reward": chunk.reward.tolist(),
+        "default": chunk.default,
+        "role": chunk.role,
     }

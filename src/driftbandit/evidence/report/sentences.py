@@ -86,8 +86,9 @@ def _doubts(name: str, worth: Worth) -> list[str]:
     out = []
     if worth.support < FULL:
         out.append(
-            f"{1.0 - worth.support:.1%} of what {name} would play had probability 0 in the log: "
-            "its estimates leave that out; the interval that holds at every moment does not."
+            f"{1.0 - worth.support:.1%} of what {name} would play had probability 0 in the log. "
+            "There ips counts the worst reward, snips the mean of the rest, and dm and dr only "
+            "what the model says. The interval at every moment allows for it, no other does."
         )
     if worth.effective < ENOUGH:
         out.append(
