@@ -11,7 +11,7 @@ import numpy as np
 from driftbandit.evidence.reading.chunk import ARM, Chunk, Floats, Menu
 from driftbandit.features import Features
 from driftbandit.features.encoders import Slots
-from driftbandit.validate import LARGEST, nearest
+from driftbandit.validate import LARGEST, nearest, real
 
 
 class LogColumns:
@@ -101,5 +101,5 @@ def _alike(column: list[Any]) -> list[Any]:
 
 def _kind(value: Any) -> str:
     if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
-        return "number" if abs(value) <= LARGEST else "no number"
+        return "number" if abs(real(value)) <= LARGEST else "no number"
     return type(value).__name__

@@ -144,7 +144,7 @@ def _csv(path: Path, columns: Columns | None) -> Source:
     def batches() -> Iterator[Batch]:
         with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
             reader = csv.reader(file)
-            found = next(_csv_rows(reader), ["", []])[1]
+            found = next(reader, [])
             rows = (row for each in _csv_rows(reader) for row in _cells(*each, found))
             yield from mapped(_cut(rows, found), columns, found, text=True)
 
