@@ -61,7 +61,7 @@ def test_holm_rejects_what_stepping_down_rejects(seed):
     np.testing.assert_allclose(with_gap[:-1], holm(p))
 
 
-def test_ties_share_the_best_and_noise_alone_makes_nobody_best():
+def test_what_is_not_told_from_the_best_shares_its_mark():
     rng = np.random.default_rng(0)
     tape = rng.normal(0.0, 50.0, 20)  # what all meet
     noise = rng.normal(0.0, 1.0, (4, 20))
@@ -69,10 +69,29 @@ def test_ties_share_the_best_and_noise_alone_makes_nobody_best():
     assert leaders(regrets).tolist() == [True, True, False, False]
     assert leaders(regrets[::-1]).tolist() == [False, False, True, True]
     few = regrets.copy()
-    few[2:, 2:] = np.nan  # two seeds tell little, so nobody is ahead of everybody
-    assert not leaders(few).any()
-    assert not leaders(np.array([100.0, 100.0, 100.0])[:, None] + noise[:3]).any()
+    few[2:, 2:] = np.nan  # two seeds tell nothing apart
+    assert leaders(few).all()
+    assert leaders(np.array([100.0, 100.0, 100.0])[:, None] + noise[:3]).all()
     assert not leaders(regrets[:, :1]).any()  # one seed tells nothing
+    assert leaders(regrets[:1]).tolist() == [True]
+
+
+def test_a_ladder_of_close_policies_marks_only_what_is_close_to_the_best():
+    # Each is close to its neighbours, so no gap divides them; the last is far from the first.
+    rng = np.random.default_rng(4)
+    ladder = np.linspace(60.0, 200.0, 37)[:, None] + rng.normal(0.0, 15.0, (37, 20))
+    marked = leaders(ladder)
+    best = ladder.mean(axis=1).argmin()
+    assert marked[best]
+    assert marked.sum() < 12
+    assert not marked[25:].any()
+    apart = naive_holm(
+        [stats.ttest_rel(row, ladder[best]).pvalue for k, row in enumerate(ladder) if k != best],
+        0.05,
+    )
+    assert np.delete(marked, best).tolist() == [not rejected for rejected in apart]
+    far = np.array([61.0, 563.0])[:, None] + rng.normal(0.0, 40.0, (2, 20))
+    assert leaders(far).tolist() == [True, False]
 
 
 def test_fewer_seeds_are_compared_on_those_and_absence_is_no_advantage():

@@ -64,36 +64,23 @@ def holm(p: ArrayLike) -> Floats:
 
 
 def leaders(regrets: ArrayLike) -> NDArray[np.bool_]:
-    """Rows of (policies, seeds) that may be called best: the smallest leading group, by the mean on
-    the seeds that all have, each of whose members differs from every policy outside it.
+    """Return which rows of (policies, seeds) are best, or cannot be told from the best.
 
-    That is decided by the paired test on common seeds, with Holm's correction over all pairs. If
-    there is no such group, no policy is best.
+    The best row has the least mean on the seeds that all rows have. Another row is told from it if
+    the paired test on their common seeds says so at 5 %, with Holm's correction over all rows. With
+    fewer than two seeds that all have, no row is marked.
     """
     regrets = np.asarray(regrets, dtype=float)
     shared = regrets[:, ~np.isnan(regrets).any(axis=0)]
-    best = np.zeros(len(regrets), dtype=bool)
     if shared.shape[1] < 2:
-        return best
-    order = np.argsort(shared.mean(axis=1), kind="stable")
-    better = _told(regrets[order])
-    for k in range(1, len(order)):
-        if better[:k, k:].all():
-            best[order[:k]] = True
-            break
-    return best
-
-
-def _told(regrets: Floats) -> NDArray[np.bool_]:
-    """Whether row i has less regret than row j, by the test."""
-    first, second = np.triu_indices(len(regrets), k=1)
-    tests = [paired_difference(regrets[i], regrets[j]) for i, j in zip(first, second)]
-    told = holm([test.p for test in tests]) <= 1.0 - CONFIDENCE
-    means = np.array([test.mean for test in tests])
-    better = np.zeros((len(regrets), len(regrets)), dtype=bool)
-    better[first, second] = told & (means < 0.0)
-    better[second, first] = told & (means > 0.0)
-    return better
+        return np.zeros(len(regrets), dtype=bool)
+    best = int(np.argmin(shared.mean(axis=1)))
+    others = [k for k in range(len(regrets)) if k != best]
+    marked = np.ones(len(regrets), dtype=bool)
+    marked[others] = (
+        holm([paired_difference(regrets[k], regrets[best]).p for k in others]) > 1.0 - CONFIDENCE
+    )
+    return marked
 
 
 def interquartile_mean(runs: ArrayLike) -> float:

@@ -11,8 +11,8 @@ import polars as pl
 
 MISSING = "–"
 BOLD = (
-    "bold: the leaders, each told from every other policy by a paired t test on common seeds (5 %, "
-    "Holm's correction within the environment)"
+    "bold: the least mean regret, and every policy that a paired t test on common seeds does not "
+    "tell from it (5 %, Holm's correction within the environment)"
 )
 TEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
