@@ -5,6 +5,7 @@ from .bandit import Bandit as Bandit
 from .client.client import Client as Client
 from .environments import Bursts as Bursts
 from .environments import Circle as Circle
+from .environments import Composite as Composite
 from .environments import Delay as Delay
 from .environments import Environment as Environment
 from .environments import Fading as Fading
@@ -20,6 +21,7 @@ from .environments import Simulated as Simulated
 from .environments import Stationary as Stationary
 from .environments import Stream as Stream
 from .environments import Switching as Switching
+from .environments import random_environment as random_environment
 from .estimators.planning import plan as plan
 from .evidence.candidates import Always as Always
 from .evidence.candidates import Default as Default

@@ -208,6 +208,48 @@ def compare(
     show_table("Regret of the first over that of the second", header, rows)
 
 
+@app.command()
+def referee(
+    program: Annotated[
+        str, typer.Option("--exec", help="The program and its arguments, in one text.")
+    ],
+    against: Annotated[str, typer.Option(help="Policy to play against.")] = "AutoDOMD",
+    name: Annotated[str, typer.Option("--suite", help="Which suite.")] = "suite-3",
+    margin: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="More regret that is tolerated: 0.05 is 5 %.")
+    ] = 0.05,
+    timeout: Annotated[
+        float, typer.Option(min=0.01, max=600.0, help="Seconds for one answer.")
+    ] = 10.0,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Games at once; default one per core.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="File for the card of scores.")] = Path(
+        "referee.json"
+    ),
+) -> None:
+    """Play any program that speaks JSON lines against a policy, and say KEEP, KILL or CANNOT SAY.
+
+    The exit code is 0 for KEEP, 1 for KILL, 3 for CANNOT SAY, and 2 for wrong input.
+    """
+    _lab()
+    from driftbandit.lab import referee as judge
+    from driftbandit.lab.run import suite as suites
+
+    options = {"margin": margin, "timeout": timeout, "workers": workers}
+    with _cells_bar(name) as (progress, _):
+        suite = suites.read_suite(name)
+        found = judge.referee(program, against, suite, progress=progress, **options)  # type: ignore[arg-type]
+    if found.rows:
+        show_table(
+            f"{name}, {len(suite.reference)} environments", ("", program, against), found.rows
+        )
+        suites.write_card(found.card, out)
+        print(f"card: {out}")
+    print(f"{found.verdict}: {found.why}")
+    raise typer.Exit(found.exit_code)
+
+
 LogPath = Annotated[  # text: a path would spoil postgresql://
     str, typer.Argument(help="Parquet, CSV, JSON lines, dsjson, or a ledger.", metavar="PATH")
 ]

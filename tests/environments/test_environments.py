@@ -9,6 +9,7 @@ from driftbandit import (
     Binomial,
     Bursts,
     Circle,
+    Composite,
     Fading,
     FixedArms,
     FreshArms,
@@ -21,6 +22,7 @@ from driftbandit import (
     SignFlip,
     Stationary,
     Switching,
+    random_environment,
 )
 from driftbandit.checks import environment_checks
 
@@ -42,6 +44,11 @@ WORLDS = [
     Fading(horizon=40, last=0.2),
     Levels(horizon=40, level=-3.9, dim=3),
     Levels(horizon=40, spread=1.0, day=7, arms=FixedArms(4, intercept=0.8)),
+    Composite(horizon=40),
+    Composite(horizon=40, dim=1, jump=1.0, jumps=3),
+    Composite(horizon=40, drift=1.0, harmonics=3, season=0.5, moving=0.1, radius=3.0),
+    random_environment(5, horizon=40),
+    random_environment(36, horizon=40),
 ]
 
 
@@ -164,3 +171,43 @@ def test_arms_with_an_intercept_and_unequal_lengths(kind):
     rest = np.linalg.norm(arms[..., 1:], axis=-1) / 0.8
     assert 0.3 <= rest.min() < 0.4
     assert 0.9 < rest.max() <= 1.0 + 1e-12
+
+
+def test_a_composite_path_is_known_but_for_the_order_and_signs_of_its_coordinates():
+    world = Composite(horizon=60, dim=6, drift=1.0, jump=1.0, jumps=3, radius=2.0)
+    for seed in range(4):
+        length, _ = world.measure(seed)
+        assert length == pytest.approx(world.path_length)
+        norms = np.linalg.norm(world.path(seed), axis=1)
+        assert norms.max() == pytest.approx(2.0)
+        np.testing.assert_allclose(norms, np.linalg.norm(world.path(0), axis=1))
+    assert not np.allclose(world.path(0), world.path(1))
+    assert world.change_points is None
+
+
+def test_the_parts_of_a_composite_path_move_as_they_say():
+    jumps = Composite(horizon=100, dim=4, jump=1.0, jumps=5)
+    assert jumps.measure(2)[1] == jumps.change_points == 5
+    sparse = Composite(horizon=100, dim=10, drift=1.0, moving=0.2).path(0)
+    # The whole path is scaled to its largest norm, so what rests keeps its direction.
+    assert (np.abs(np.diff(sparse, axis=0)).max(axis=0) > 1e-12).sum() == 2
+    arms = FreshArms(4, intercept=0.5)
+    level = Composite(horizon=100, dim=4, level=0.5, shifts=6, arms=arms)
+    path = level.path(1)
+    assert level.measure(1)[1] == 6
+    np.testing.assert_array_equal(path[:, 1:], np.tile(path[0, 1:], (100, 1)))
+    assert np.linalg.norm(path, axis=1).max() <= level.problem.radius
+    smooth, rough = (Composite(horizon=500, drift=1.0, harmonics=k) for k in (1, 10))
+    assert rough.path_length > 2.0 * smooth.path_length
+    with pytest.raises(ValueError, match="a level needs arms with an intercept"):
+        Composite(level=1.0, shifts=2)
+
+
+def test_every_draw_is_an_environment_that_keeps_its_promises():
+    kinds = set()
+    for draw in range(60):
+        world = random_environment(draw, horizon=50)
+        kinds |= set(world.axes)
+        assert np.linalg.norm(world.path(1), axis=1).max() <= world.problem.radius * (1 + 1e-12)
+        assert type(world).from_dict(world.to_dict()) == world
+    assert len(kinds) == 10

@@ -12,13 +12,17 @@ import pytest
 from scipy import stats
 
 import tiny
-from driftbandit import GLBOMD, Stream, Uniform, datasets, simulate
+from driftbandit import GLBOMD, Stream, Uniform, datasets, random_environment, simulate
 from driftbandit.lab import Engine
 from driftbandit.lab.report import scorecards
 from driftbandit.lab.run import suite as suites
 from driftbandit.policies.catalogue import CATALOGUE
 
-FROZEN = {"suite-1": "741d4d6ca1c7fc6d", "suite-2": "0d4b3ec46edbf090"}
+FROZEN = {
+    "suite-1": "741d4d6ca1c7fc6d",
+    "suite-2": "0d4b3ec46edbf090",
+    "suite-3": "a25658045522c759",
+}
 TINY = """name = "tiny"
 horizon = 40
 seeds = 3
@@ -86,10 +90,19 @@ def test_suites_are_frozen(name):
     assert suites.suites() == list(FROZEN)
 
 
+def test_suite_3_is_what_its_generator_draws():
+    study, _ = suites.read_suite("suite-3").study([{"type": "Uniform"}], [])
+    for draw, (label, world, _) in enumerate(study.worlds()):
+        drawn = random_environment(draw, horizon=3000)
+        assert world == drawn
+        assert label == f"draw {draw}: {', '.join(drawn.axes)}"
+    assert draw == 39
+
+
 def test_suite_2_adds_streams_to_suite_1():
     """The same simulated worlds, seeds and references, and each stream in both orders."""
     entry = {"type": "Uniform"}
-    one, two = (suites.read_suite(name) for name in FROZEN)
+    one, two = (suites.read_suite(name) for name in ("suite-1", "suite-2"))
     (first, _), (second, _) = (suite.study([entry], []) for suite in (one, two))
     facts = [{label: world for label, world, _ in study.worlds()} for study in (first, second)]
     added = {label: world for label, world in facts[1].items() if label not in facts[0]}

@@ -5,6 +5,7 @@ May import recipes, problems, families and datasets, and no policy.
 """
 
 from driftbandit.environments.arms import Arms, FixedArms, FreshArms, GivenArms
+from driftbandit.environments.composite import Composite, random_environment
 from driftbandit.environments.delay import Delay
 from driftbandit.environments.environment import Block, Environment
 from driftbandit.environments.levels import Levels
@@ -18,6 +19,7 @@ __all__ = [
     "Block",
     "Bursts",
     "Circle",
+    "Composite",
     "Delay",
     "Environment",
     "Fading",
@@ -33,4 +35,5 @@ __all__ = [
     "Stationary",
     "Stream",
     "Switching",
+    "random_environment",
 ]

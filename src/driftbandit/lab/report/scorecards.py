@@ -73,18 +73,20 @@ def regrets(card: Card, policy: str) -> Regrets:
 
 
 def groups(card: Card) -> dict[str, dict[str, float]]:
-    """References of all worlds, and of each kind that the suite has."""
-    worlds = {world: (_kind(facts), facts["reference"]) for world, facts in card["worlds"].items()}
-    found = {ALL: {world: reference for world, (_, reference) in worlds.items()}}
-    for kind in KINDS:
-        found[kind] = {world: each for world, (own, each) in worlds.items() if own == kind}
+    """References of all worlds, and of each kind that the suite has; a world may be of several."""
+    found: dict[str, dict[str, float]] = {group: {} for group in (ALL, *KINDS)}
+    for world, facts in card["worlds"].items():
+        for kind in (ALL, *_kinds(facts)):
+            found.setdefault(kind, {})[world] = facts["reference"]
     return {group: references for group, references in found.items() if references}
 
 
-def _kind(facts: dict[str, Any]) -> str:
+def _kinds(facts: dict[str, Any]) -> list[str]:
+    if "axes" in facts:
+        return list(facts["axes"])
     if "order" in facts:
-        return STREAMS[facts["order"]]
-    return DRIFT if facts["drifts"] else REST
+        return [STREAMS[facts["order"]]]
+    return [DRIFT if facts["drifts"] else REST]
 
 
 def scores(card: Card, policy: str) -> dict[str, ScoreInterval | None]:

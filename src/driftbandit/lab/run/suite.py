@@ -19,10 +19,11 @@ from typing import Any
 
 import polars as pl
 
-from driftbandit.environments import Environment, Stream
+from driftbandit.environments import Composite, Environment, Stream
 from driftbandit.lab.run.execute import Engine, Progress, execute
 from driftbandit.lab.run.store import Store, load_results
 from driftbandit.lab.study.study_file import Study, parse_study
+from driftbandit.policies import Policy
 
 FORMAT = 1
 REFERENCE = "\n[reference]\n"  # what follows in the file is no part of a study
@@ -45,6 +46,22 @@ class Suite:
         first = f"plugins = {json.dumps(list(plugins))}\n" if plugins else ""
         text = first + self.text + "".join(table_of(entry) for entry in entries)
         return parse_study(text, self.name), text
+
+    def card_head(
+        self, worlds: Iterable[tuple[str, Environment, Any]], seeds: list[int]
+    ) -> dict[str, Any]:
+        """Return what a card says before its policies: the suite, its seeds and environments."""
+        facts = {
+            label: {"reference": self.reference[label]} | _nature(world)
+            for label, world, _ in worlds
+        }
+        return {
+            "format": FORMAT,
+            "suite": self.name,
+            "hash": self.hash,
+            "seeds": seeds,
+            "worlds": facts,
+        }
 
 
 def parse_suite(text: str) -> Suite:
@@ -108,16 +125,16 @@ def _file_entries(path: Path, plugins: list[str]) -> list[dict[str, Any]]:
 
 
 def table_of(entry: Mapping[str, Any]) -> str:
-    lines = (f"{key} = {_value(value)}\n" for key, value in entry.items())
+    lines = (f"{key} = {toml_value(value)}\n" for key, value in entry.items())
     return "\n[[policies]]\n" + "".join(lines)
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """A value as TOML, which writes most of them as JSON does."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_value(v)}" for key, v in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {toml_value(v)}" for key, v in value.items()) + " }"
     if isinstance(value, list):
-        return f"[{', '.join(_value(v) for v in value)}]"
+        return f"[{', '.join(toml_value(v) for v in value)}]"
     return json.dumps(value) if not isinstance(value, float) else repr(value)
 
 
@@ -133,49 +150,53 @@ def run_suite(
     store = Store(folder)
     execute(study, text, store, engine, progress)
     card = card_of(suite, study, load_results(folder)) | {"made_by": store.runs()[-1]}
-    path = store.folder / f"{suite.name}.json"
-    path.write_text(_lines(card), encoding="utf-8")
+    write_card(card, store.folder / f"{suite.name}.json")
     return card
 
 
-def _lines(card: dict[str, Any]) -> str:
-    """JSON with a line per policy."""
+def write_card(card: dict[str, Any], path: Path) -> None:
+    """Write a card as JSON with a line per policy."""
     players = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in card["policies"].items())
     head = json.dumps({key: value for key, value in card.items() if key != "policies"})
-    return f'{head[:-1]},\n"policies": {{\n{players}\n}}}}\n'
+    path.write_text(f'{head[:-1]},\n"policies": {{\n{players}\n}}}}\n', encoding="utf-8")
 
 
 def card_of(suite: Suite, study: Study, results: pl.DataFrame) -> dict[str, Any]:
     """The card of a suite that was played: everything that comparisons need, in plain types."""
     expected = list(range(study.first_seed, study.first_seed + study.seeds))
-    worlds: dict[str, Any] = {}
-    policies: dict[str, Any] = {}
-    for world_label, world, _ in study.worlds():
-        worlds[world_label] = {"reference": suite.reference[world_label]} | _nature(world)
+    worlds, policies = study.worlds(), dict[str, Any]()
+    for world_label, world, _ in worlds:
         ends = results.filter(pl.col("round") == world.horizon).sort("seed")
         for label, policy, _ in study.contenders(world):
             here = (pl.col("environment") == world_label) & (pl.col("policy") == label)
             rows = ends.filter(here).unique("seed", maintain_order=True)
             if rows["seed"].to_list() == expected:
-                recipe = {k: v for k, v in policy.to_dict().items() if k != "problem"}
-                policies.setdefault(label, {})[world_label] = _played(rows, recipe)
-    head = {"format": FORMAT, "suite": suite.name, "hash": suite.hash, "seeds": expected}
-    return head | {"worlds": worlds, "policies": policies}
+                cost = float((rows["choose_us"] + rows["update_us"]).median())  # type: ignore[arg-type]
+                found = played(rows["regret"].to_numpy(), cost, recipe_of(policy))
+                policies.setdefault(label, {})[world_label] = found
+    return suite.card_head(worlds, expected) | {"policies": policies}
 
 
 def _nature(world: Environment) -> dict[str, Any]:
-    """Whether a simulated world drifts; in which order a stream is played."""
+    """What kind of environment it is: its axes, whether it drifts, the order of a stream."""
     if isinstance(world, Stream):
         return {"order": world.order}
+    if isinstance(world, Composite):
+        return {"axes": list(world.axes)}
     return {"drifts": world.problem.change_points is None}
 
 
-def _played(rows: pl.DataFrame, recipe: dict[str, Any]) -> dict[str, Any]:
-    regret, cost = rows["regret"], rows["choose_us"] + rows["update_us"]
+def recipe_of(policy: Policy) -> dict[str, Any]:
+    """Return what a card says of a policy: its recipe, without the problem it was made for."""
+    return {key: value for key, value in policy.to_dict().items() if key != "problem"}
+
+
+def played(regret: Any, cost: float, recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a card says of a policy in one environment."""
     return {
         "recipe": recipe,
-        "mean": round(float(regret.mean()), 3),  # type: ignore[arg-type]
-        "deviation": round(float(regret.std() or 0.0), 3),  # type: ignore[arg-type]
-        "us_per_round": round(float(cost.median()), 3),  # type: ignore[arg-type]
-        "regret": [round(value, 3) for value in regret.to_list()],
+        "mean": round(float(regret.mean()), 3),
+        "deviation": round(float(regret.std(ddof=1)) if len(regret) > 1 else 0.0, 3),
+        "us_per_round": round(cost, 3),
+        "regret": [round(float(value), 3) for value in regret],
     }
