@@ -198,8 +198,9 @@ def random_environment(draw: int, *, horizon: int = 3000) -> Composite:
         shortest=float(rng.choice([0.5, 1.0])),
         intercept=INTERCEPT if levels else float(rng.choice([0.0, INTERCEPT])),
     )
-    shared = {"horizon": horizon, "dim": dim, "radius": radius, "family": family, "arms": arms}
-    return Composite(shape=draw, **shared, **motion)
+    return Composite(
+        horizon=horizon, dim=dim, radius=radius, family=family, arms=arms, shape=draw, **motion
+    )
 
 
 def _rate(rng: np.random.Generator, low: float, high: float) -> float:
