@@ -12,7 +12,7 @@ from driftbandit.core.compiled import COMPILED, atomic, inlined, ready
 from driftbandit.core.large import LARGE, LOOPS_BELOW
 from driftbandit.core.layout import Flag, Floats, Ints
 from driftbandit.core.own import Function
-from driftbandit.core.threads import parts_of, spread
+from driftbandit.core.threads import parts_of, single, spread
 from driftbandit.core.windows import window
 
 # Arrays that Python may write to, also where kernels only read: another match is slower to find.
@@ -85,14 +85,14 @@ class RowEngine:
     def slate(self) -> Any:
         """(recipe, row, arms, noise, best, large) -> the best arm, or -1, after filling `best`."""
         ready(slate, VECTOR, VECTOR, MATRIX, VECTOR, PLACES, _flag(self.large))
-        return slate
+        return single(slate, self.d)
 
     def learn(self) -> Any:
         """(recipe, row, x, r, steps, large) -> whether x is a context and r a reward: then it is
         learnt."""
         found = learn_mixed if self.mixed else learn
         ready(found, VECTOR, VECTOR, VECTOR, float64, float64, _flag(self.large))
-        found = found if COMPILED else _typed(found)
+        found = single(found if COMPILED else _typed(found), self.d)
         return found if self.own is None else self.own.guarded(found)
 
     def _kinds(self, table: Any, learning: bool) -> tuple[Flag, ...]:
@@ -111,9 +111,9 @@ class RowEngine:
             kinds = VECTOR, _table(table), PLACES, SETS, MATRIX, PLACE_TABLE
             ready(rows.rank_rows, *kinds, *map(_flag, flags))
             self._loaded.add((rows.rank_rows, table.dtype))
-        parts = parts_of(len(which))
+        parts, rank = parts_of(len(which)), single(rows.rank_rows, self.d)
         if parts == 1:
-            return int(rows.rank_rows(q, table, which, arms, noise, best, *flags))
+            return int(rank(q, table, which, arms, noise, best, *flags))
         ends, bad = np.linspace(0, len(which), parts + 1).astype(int), np.full(parts, -1)
 
         def work(part: int) -> None:
@@ -122,7 +122,7 @@ class RowEngine:
             found = rows.rank_rows(q, table, which[span], X, noise[span], best[span], *flags)
             bad[part] = found + ends[part] if found >= 0 else -1
 
-        spread(work, parts)
+        single(spread, self.d)(work, parts)
         return int(bad[np.argmax(bad >= 0)])
 
     def learn_rows(
@@ -139,10 +139,11 @@ class RowEngine:
         def work(part: int) -> None:
             rows.learn_rows(q, table, which, x, r, steps, part, parts, *flags)
 
+        shared = single(spread, self.d)
         if self.own is None:
-            spread(work, parts)
+            shared(work, parts)
         else:
-            self.own.guard(table, which, lambda: spread(work, parts))
+            self.own.guard(table, which, lambda: shared(work, parts))
 
     def age(self, q: Floats, row: Floats, steps: float) -> None:
         """Age one row by so many rounds without data."""
