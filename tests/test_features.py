@@ -1,6 +1,7 @@
 """Raw values to contexts: against a naive encoder, from dicts and frames, with hostile input."""
 
 import copy
+import hashlib
 import json
 import logging
 import math
@@ -33,7 +34,7 @@ SHOP = Features(
 )
 
 
-# A naive twin: every term by its name, from the definition.
+# A reference implementation: every term by its name, from the definition.
 
 
 def naive_block(name, feature, value):
@@ -41,10 +42,9 @@ def naive_block(name, feature, value):
     gone = value is None or (isinstance(value, float) and math.isnan(value))
     out = dict.fromkeys(feature.coordinates(name), 0.0)
     if isinstance(feature, Category):
-        if feature.values is None:
-            key = (
-                f"{name} missing" if gone else f"{name}#{stable(f'{name}={value}') % feature.size}"
-            )
+        room = feature.size or feature.room
+        if feature.values is None or (room and not gone and value not in feature.values):
+            key = f"{name} {feature.rest}" if gone else f"{name}#{stable(f'{name}={value}') % room}"
         else:
             key = f"{name}={value}" if value in feature.values else f"{name} other"
             key = f"{name}=None" if gone and None in feature.values else key
@@ -52,8 +52,12 @@ def naive_block(name, feature, value):
     if gone:
         return out | {f"{name} missing": 1.0}
     if isinstance(feature, Vector):
-        norm = math.hypot(*value)
-        return out | {f"{name}[{j}]": v / norm if norm else 0.0 for j, v in enumerate(value)}
+        value = naive_unit(value)
+        if feature.keep:
+            signs = naive_signs(feature.size, feature.keep)
+            value = [sum(map(math.prod, zip(row, value))) / feature.keep**0.5 for row in signs]
+            value = [v / max(1.0, math.hypot(*value)) for v in value]
+        return out | dict(zip(feature.coordinates(name), value))
     if isinstance(feature, Flag):
         return out | {name: 1.0 if value else -1.0}
     value = min(max(value, feature.low), feature.high)
@@ -61,10 +65,26 @@ def naive_block(name, feature, value):
         place = math.log(value / feature.low) / math.log(feature.high / feature.low)
     else:
         place = (value - feature.low) / (feature.high - feature.low)
+    if feature.curve:
+        norm = math.sqrt(sum(1.0 / k**2 for k in range(1, feature.curve + 1)))
+        heights = {k: math.cos(k * math.pi * place) / k / norm for k in range(1, feature.curve + 1)}
+        return out | {f"{name} wave {k}": height for k, height in heights.items()}
     if feature.cyclic:
         angle = 2.0 * math.pi * place - math.pi
         return out | {f"{name} cos": math.cos(angle), f"{name} sin": math.sin(angle)}
     return out | {name: 2.0 * place - 1.0}
+
+
+def naive_unit(vector):
+    norm = math.hypot(*vector)
+    return [v / norm if norm else 0.0 for v in vector]
+
+
+def naive_signs(size, keep):
+    """The random projection: a bit of a hash says whether a number counts as it is or negated."""
+    data = hashlib.shake_256(f"driftbandit {size} {keep}".encode()).digest(-(-keep * size // 8))
+    bits = "".join(f"{byte:08b}" for byte in data)
+    return [[-1.0 if bits[k * size + j] == "1" else 1.0 for j in range(size)] for k in range(keep)]
 
 
 def naive_row(features, context, arm):
@@ -79,6 +99,8 @@ def naive_row(features, context, arm):
         for a in sides[1]
         if "1" in (c, a) or features.interactions is None or (c, a) in features.interactions
     ]
+    if not has_context_terms(features):
+        pairs = [(c, a) for c, a in pairs if c == "1" or a != "1"]
     kinds = Counter((c == "1", a == "1") for c, a in pairs)
     terms = {}
     for c, a in pairs:
@@ -91,13 +113,42 @@ def naive_row(features, context, arm):
     return np.array([terms[name] for name in features.terms])
 
 
+def has_context_terms(features):
+    """Terms of the context alone are left out where there are more terms than coordinates."""
+    exact = Recipe.from_dict(features.to_dict() | {"dim": "exact"})
+    limit = None if features.dim == "exact" else features.dim or 64
+    return features.encoding == 1 or limit is None or exact.size <= limit
+
+
 def naive_fold(features):
-    """The fold matrix (terms, size)."""
-    M = np.zeros((len(features.terms), features.size))
+    """The fold matrix (terms, size): pairs of columns that fit into three quarters of the
+    coordinates keep theirs, those of the arm first, then the smallest; the others are hashed."""
+    M, own = np.zeros((len(features.terms), features.size)), []
+    if features.encoding > 1:
+        blocks = {}
+        for term in features.terms:
+            blocks.setdefault(naive_pair(features, term), []).append(term)
+        room = features.size - math.ceil(features.size / 4)
+        for pair in sorted(blocks, key=lambda pair: ("1" not in pair, len(blocks[pair]))):
+            if len(blocks[pair]) <= room:
+                room -= len(blocks[pair])
+                own += [term for term in features.terms if term in blocks[pair]]
+    own.sort(key=features.terms.index)
     for t, term in enumerate(features.terms):
         h = stable(term)
-        M[t, (h >> 1) % features.size] = -1.0 if h & 1 else 1.0
+        if term in own:
+            M[t, own.index(term)] = 1.0
+        else:
+            M[t, len(own) + (h >> 1) % (features.size - len(own))] = -1.0 if h & 1 else 1.0
     return M
+
+
+def naive_pair(features, term):
+    """The pair of columns that a term is of; columns here have names such as c0 and a1."""
+    context, _, arm = term.partition("*")
+    if not arm and context[:2] in features.arm:
+        context, arm = "1", context
+    return context[:2] if context != "1" else "1", arm[:2] or "1"
 
 
 # What hypothesis draws: declarations, and raw values for them, legal but odd.
@@ -105,25 +156,29 @@ def naive_fold(features):
 ends = st.floats(-1e6, 1e6).map(lambda x: round(x, 3))
 spans = st.floats(10.0, 1e6)  # of ends up to 1e6: rounding stays below the tolerance
 numbers = st.builds(
-    lambda low, span, kind, required: Number(
+    lambda low, span, kind, required, curve: Number(
         abs(low) + 1e-3 if kind == "log" else low,
         (abs(low) + 1e-3 if kind == "log" else low) + span,
         cyclic=kind == "cyclic",
         log=kind == "log",
         required=required,
+        curve=None if kind == "cyclic" else curve,
     ),
     ends,
     spans,
     st.sampled_from(["plain", "log", "cyclic"]),
     st.booleans(),
+    st.sampled_from([None, False, True, 1, 3]),
 )
 words = st.lists(st.text(max_size=4), min_size=1, max_size=4, unique=True)
 categories = st.one_of(
     words.map(Category),
     words.map(lambda w: Category([*(v for v in w if v != "None"), None])),
+    words.map(lambda w: Category(w, room=3)),
     st.integers(1, 5).map(lambda n: Category(size=n)),
 )
-columns = st.one_of(numbers, categories, st.just(Flag()), st.integers(1, 4).map(Vector))
+vectors = st.integers(1, 4).map(Vector) | st.integers(2, 4).map(lambda n: Vector(n, keep=2))
+columns = st.one_of(numbers, categories, st.just(Flag()), vectors)
 
 
 def raw(feature):
@@ -158,7 +213,8 @@ def declared(draw, dim=None):
     if context and draw(st.booleans()):
         pairs = [(c, a) for c in context for a in arm]
         interactions = draw(st.lists(st.sampled_from(pairs), unique=True))
-    return Features(context=context, arm=arm, interactions=interactions, dim=dim)
+    encoding = draw(st.sampled_from([1, 2]))
+    return Features(context=context, arm=arm, interactions=interactions, dim=dim, encoding=encoding)
 
 
 @st.composite
@@ -192,11 +248,11 @@ def test_folding_is_the_exact_row_times_the_fold_matrix(play, dim):
     data = exact.to_dict() | {"dim": dim}
     features = Recipe.from_dict(data)
     if not features.folded:
-        assert features.size == exact.size <= dim
+        assert features.size <= dim
         return
-    X = exact.encode(context, arms) @ naive_fold(features)
+    X = np.array([naive_row(features, context, arm) for arm in arms]) @ naive_fold(features)
     X /= np.maximum(np.linalg.norm(X, axis=1), 1.0)[:, None]
-    assert np.allclose(features.encode(context, arms), X, atol=1e-12)
+    assert np.allclose(features.encode(context, arms), X, atol=1e-9)
 
 
 @quick
@@ -261,7 +317,10 @@ def test_the_order_of_columns_does_not_matter(play, random):
         return dict(items)
 
     other = Features(
-        context=mixed(features.context), arm=mixed(features.arm), interactions=features.interactions
+        context=mixed(features.context),
+        arm=mixed(features.arm),
+        interactions=features.interactions,
+        encoding=features.encoding,
     )
     assert (other, other.version, other.terms) == (features, features.version, features.terms)
     X = other.encode(mixed(context), [mixed(arm) for arm in arms])
@@ -486,7 +545,7 @@ def test_hashes_never_change():
     assert bucket("user=ann", 32) == 16
     at, sign = fold(["1", "age", "age*price"], 64)
     assert (at.tolist(), sign.tolist()) == ([59, 45, 53], [1.0, -1.0, -1.0])
-    assert SHOP.version == "9b7f7aac96da8e0e"
+    assert SHOP.under(1).version == "9b7f7aac96da8e0e"  # as version 0.2 had it
 
 
 ELSEWHERE = """
@@ -512,15 +571,16 @@ def test_folding_is_said_once_and_in_the_repr(caplog):
         features.encode({"u": np.ones(20)}, [{"v": np.ones(5)}])
         features.encode({"u": np.ones(20)}, [{"v": np.ones(5)}])
     assert [r.name for r in caplog.records] == ["driftbandit.features"]
-    assert "154 terms are folded into 64" in caplog.text
-    assert "154 terms folded into 64 coordinates" in repr(features)
+    assert "133 terms, without those of the context alone" in caplog.text
+    assert "folded into 128 coordinates, of which 1, v have their own" in repr(features)
     assert "folded" not in repr(SHOP)
-    assert Features(arm={"v": Vector(99)}, dim=256).size == 101
+    assert Features(arm={"v": Vector(199)}, dim=256).size == 201
 
 
 def test_a_problem_follows():
     assert SHOP.problem() == SHOP.problem(Bernoulli())
-    assert SHOP.problem().dim == 60
+    assert SHOP.problem().dim == 100
+    assert SHOP.under(1).problem().dim == 60
 
     class Reward:
         family = Gaussian()
@@ -631,6 +691,21 @@ def test_bad_values_of_other_columns(feature, value, words):
         (lambda: Category(size=0), "size must be"),
         (lambda: Vector(0), "size must be"),
         (lambda: Vector(2.5), "size must be"),
+        (lambda: Vector(3, keep=4), "keep is at most size"),
+        (lambda: Vector(10**9, keep=4), "keep is at most size"),
+        (lambda: Vector(30, keep=0), "keep must be"),
+        (lambda: Vector(30, projection="x"), "needs keep="),
+        (lambda: Vector(30, keep=2, projection="00:AAAA"), "no projection from 30 to 2"),
+        (lambda: Vector.fitted(np.ones((100, 4)), keep=2), "all the same"),
+        (lambda: Vector.fitted(np.ones((10, 4)), keep=2), "a sample of 20 vectors"),
+        (lambda: Vector.fitted([[1, 2], [3]], keep=2), "array of shape"),
+        (lambda: Number(0, 1, curve=-1), "curve must be"),
+        (lambda: Number(0, 1, curve="yes"), "curve must be"),
+        (lambda: Number(0, 1, curve=99), "at most 32"),
+        (lambda: Number(0, 1, cyclic=True, curve=True), "cyclic or curve"),
+        (lambda: Category(size=3, room=2), "room= is for"),
+        (lambda: Category(["a"], room=-1), "room must be"),
+        (lambda: Features(arm={"a": Flag()}, encoding=3), "from 1 to 2"),
         (lambda: Features(arm={}), "all arms look the same"),
         (lambda: Features(arm=[Flag()]), "arm must be a mapping"),
         (lambda: Features(arm={"a": 3}), "'a' must be a Number"),
@@ -681,11 +756,11 @@ def test_vectors_that_are_very_long_or_very_short_are_scaled_too():
 
 def test_a_frame_without_rows_gives_none():
     frame = pl.DataFrame(lines())
-    assert log_features(None).encode_frame(frame.head(0)).shape == (0, 64)
+    assert log_features(None).encode_frame(frame.head(0)).shape == (0, 128)
 
 
 def test_theta_must_fit():
-    with pytest.raises(ValueError, match=r"shape \(60,\)"):
+    with pytest.raises(ValueError, match=r"shape \(100,\)"):
         SHOP.contributions({}, {}, np.zeros(3))
 
 
@@ -758,7 +833,7 @@ def test_a_proposal_says_why():
     assert not {"same", "empty", "when", "tags", "ragged", "far"} & set(features.columns)
     assert len(said) == len(frame.columns)
     assert "same: left out, because it never changes" in said
-    assert features.encode_frame(frame.select(features.columns)).shape == (n, 64)
+    assert features.encode_frame(frame.select(features.columns)).shape == (n, 128)
 
 
 @pytest.mark.parametrize(
@@ -792,3 +867,110 @@ def test_declaring_and_encoding_load_neither_compilers_nor_frames():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+# What a declaration can say
+
+
+def test_a_number_of_an_arm_is_a_curve_unless_it_says_otherwise():
+    assert SHOP.arm["price"] == Number(0, 100, curve=True) == Number(0, 100, curve=5)
+    assert SHOP.context["age"] == Number(18, 90)
+    assert SHOP.context["age"].width == 2
+    line = Features(arm={"price": Number(0, 100, curve=False)})
+    assert line.terms == ("1", "price", "price missing")
+    hour = Features(arm={"hour": Number(0, 24, cyclic=True)})
+    assert hour.terms == ("1", "hour cos", "hour sin", "hour missing")
+
+
+def test_what_version_0_2_stored_means_what_it_meant():
+    stored = {
+        "type": "Features",
+        "context": {},
+        "arm": {
+            "price": {
+                "type": "Number",
+                "low": 0.0,
+                "high": 100.0,
+                "cyclic": False,
+                "log": False,
+                "required": False,
+            }
+        },
+        "interactions": None,
+        "dim": None,
+        "base": None,
+    }
+    old = Recipe.from_dict(stored)
+    assert old.to_dict() == stored
+    assert old.terms == ("1", "price", "price missing")
+    assert old.limit == 64
+    assert old == Features(arm={"price": Number(0, 100)}).under(1)
+    assert old.grow(arm={"age": Number(0, 9)}).terms[3:] == ("age", "age missing")
+
+
+def test_the_largest_of_many_values_may_lie_inside():
+    features = Features(arm={"price": Number(0, 10, required=True)})
+    X = features.encode({}, [{"price": p} for p in np.linspace(0, 10, 41)])
+    hump = np.exp(-((np.linspace(0, 10, 41) - 4) ** 2) / 8)
+    theta = np.linalg.lstsq(X, hump, rcond=None)[0]
+    assert np.argmax(X @ theta) == pytest.approx(16, abs=1)
+
+
+def test_new_values_have_room():
+    features = Features(arm={"id": Category(["a", "b"], room=4)})
+    assert features.terms[1:] == ("id=a", "id=b", "id#0", "id#1", "id#2", "id#3", "id other")
+    new = [{"id": f"new {k}"} for k in range(200)]
+    X = features.encode({}, [{"id": "a"}, *new, {}])
+    assert (X[1:-1, 3:7] > 0).sum(axis=1).tolist() == [1] * 200
+    assert X[-1, 7] > 0
+    alone = [(X[1:-1] == X[k]).all(axis=1).sum() == 1 for k in range(1, 201)]
+    assert not any(alone)
+    assert features.arm["id"].shared(200) == pytest.approx(1 - 0.75**199)
+
+
+def test_the_stated_rate_of_sharing_is_that_of_the_hash():
+    column, n = Category(size=50), 10
+    shared = []
+    for trial in range(300):
+        at = [bucket(f"id={trial} {k}", 50) for k in range(n)]
+        shared += [Counter(at)[each] > 1 for each in at]
+    assert np.mean(shared) == pytest.approx(column.shared(n), abs=0.03)
+
+
+def test_a_fitted_projection_keeps_what_varies():
+    rng = np.random.default_rng(3)
+    parts = rng.normal(size=(400, 2)) * [3.0, 1.0]
+    sample = parts @ np.linalg.qr(rng.normal(size=(60, 2)))[0].T + 0.01 * rng.normal(size=(400, 60))
+    column = Vector.fitted(sample + 0.2, keep=2)
+    rows = column.encoded(sample + 0.2)
+    unit = (sample + 0.2) / np.linalg.norm(sample + 0.2, axis=1)[:, None]
+    best = np.linalg.svd(unit - unit.mean(axis=0), full_matrices=False)[0][:, :2]
+    lost = rows - best @ (best.T @ rows)  # what the two main components do not explain
+    short = np.linalg.norm(rows, axis=1) < 1.0 - 1e-9
+    assert np.abs(lost[short]).max() < 0.1
+    assert 0.9 < short.mean() < 0.98
+    again = Recipe.from_dict(json.loads(json.dumps(column.to_dict())))
+    assert again == column
+    assert np.array_equal(again.encoded(sample), column.encoded(sample))
+    damaged = column.projection[:-8] + "AAAAAAAA"
+    with pytest.raises(ValueError, match="damaged"):
+        Vector(60, keep=2, projection=damaged)
+
+
+def test_a_random_projection_keeps_inner_products_roughly():
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(200, 384))
+    kept = Vector(384, keep=64).encoded(rows)
+    unit = rows / np.linalg.norm(rows, axis=1)[:, None]
+    near = np.abs(kept @ kept.T - unit @ unit.T)
+    assert near.mean() < 0.15
+    assert np.linalg.norm(kept, axis=1).max() <= 1.0 + 1e-12
+
+
+def test_a_long_vector_is_proposed_with_a_projection():
+    rng, said = np.random.default_rng(1), []
+    frame = pl.DataFrame({"v": rng.normal(size=(300, 100)).tolist(), "id": ["a", "b"] * 150})
+    features = Features.from_sample(frame, arm=["id"], report=said.append)
+    assert features.context["v"].keep == 24
+    assert "keeps" in said[0]
+    assert features.size == 104

@@ -25,6 +25,7 @@ class Recipe:
 
     registry: ClassVar[dict[str, type[Recipe]]] = {}
     former: ClassVar[Mapping[str, str]] = {}  # fields as older versions stored them: today's names
+    absent: ClassVar[Mapping[str, Any]] = {}  # fields that older versions lack: what that means
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -56,10 +57,14 @@ class Recipe:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, Any]:
-        """The recipe as JSON-ready types, nested recipes included."""
-        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        """The recipe as JSON-ready types, nested recipes included. A field is left out if it says
+        what its absence means, so that recipes of older versions keep their fingerprints."""
+        names = (f.name for f in dataclasses.fields(self))  # type: ignore[arg-type]
+        values = {name: getattr(self, name) for name in names}
         return {"type": type(self).__name__} | {
-            f.name: _plain(getattr(self, f.name)) for f in fields
+            name: _plain(value)
+            for name, value in values.items()
+            if name not in self.absent or value != self.absent[name]
         }
 
     @staticmethod
@@ -75,7 +80,8 @@ class Recipe:
             hint = f"did you mean {near!r}?" if near else "import the module that defines it first"
             raise ValueError(f"unknown recipe {data['type']!r}: {hint}")
         try:
-            return kind(**{kind.former.get(name, name): value for name, value in values.items()})
+            today = {kind.former.get(name, name): value for name, value in values.items()}
+            return kind(**{**kind.absent, **today})
         except TypeError as error:
             raise ValueError(
                 f"{data['type']} cannot be built from {sorted(values)}: {error}"

@@ -95,22 +95,31 @@ def test_listed_interactions_grow_by_a_list():
     alone = features.grow(context={"vip": Flag()})
     both = features.grow(context={"vip": Flag()}, interactions=[("vip", "price")])
     assert alone.terms[-2:] == ("vip", "vip missing")
-    assert both.terms[-2:] == ("vip*price", "vip missing*price")
+    assert both.terms[-10] == "vip*price wave 1"
+    assert both.terms[-1] == "vip missing*price wave 5"
     with pytest.raises(ValueError, match="multiplied already"):
         SMALL.grow(context={"vip": Flag()}, interactions=[("vip", "price")])
 
 
-def test_growth_beyond_64_stays_exact():
+def test_growth_beyond_the_limit_stays_exact():
     grown = SMALL.grow(context={"v": Vector(40)})
-    assert grown.size == SMALL.size + 41 * 2
+    assert grown.size == SMALL.size + 41 * 6
     assert grown.dim == "exact"
-    assert LARGE.dim is None
+    assert LARGE.dim == 128
+
+
+def test_terms_of_the_context_alone_stay_out_when_features_grow():
+    tight = Features(context={"v": Vector(9)}, arm={"id": Category(["a", "b"])}, dim=40)
+    assert "v[0]" not in tight.terms
+    grown = tight.grow(context={"vip": Flag()})
+    assert grown.terms[: tight.size] == tight.terms
+    assert "vip" not in grown.terms
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Features(arm={"v": Vector(99)}).grow(arm={"x": Flag()}), "folded.*cannot grow"),
+        (lambda: Features(arm={"v": Vector(199)}).grow(arm={"x": Flag()}), "folded.*cannot grow"),
         (lambda: SMALL.grow(), "nothing to grow by"),
         (lambda: SMALL.grow(context={"age": Flag()}), "'age' is declared already"),
         (lambda: SMALL.grow(context={"price": Flag()}), "'price' is declared already"),

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from driftbandit import validate
+from driftbandit.features import projections
 from driftbandit.recipe import Recipe
+
+WAVES = 5  # of a curve, unless it says how many: see `make bench-declarations`
+MOST_WAVES = 32
+MOST_NUMBERS = 4096  # of a vector that is projected
 
 
 class Feature(Recipe):
@@ -23,7 +31,7 @@ class Feature(Recipe):
     """
 
     required: bool
-    absent: ClassVar[str] = "missing"
+    rest: ClassVar[str] = "missing"  # name of the coordinate for what has no other
 
     @property
     def width(self) -> int:
@@ -37,7 +45,7 @@ class Feature(Recipe):
 
     def coordinates(self, name: str) -> list[str]:
         """A name for every coordinate; the last is that of missing values."""
-        return self._names(name) + [f"{name} {self.absent}"] * (not self.required)
+        return self._names(name) + [f"{name} {self.rest}"] * (not self.required)
 
     def _names(self, name: str) -> list[str]:
         raise NotImplementedError
@@ -67,9 +75,17 @@ class Number(Feature):
     | none | one, from -1 at `low` to 1 at `high` |
     | `log` | the same on a logarithmic scale, for prices, counts and times; needs `low` above 0 |
     | `cyclic` | cosine and sine: `high` is `low` again, as in hours from 0 to 24 |
+    | `curve` | as many waves as it says, so that the best value may lie inside; True means 5 |
+
+    With a line alone the best of all values is always an end. So a number of an arm is a curve
+    unless it is cyclic or has `curve=False`, and a number of the context is a line unless it has
+    `curve=True`. Wave k of n is cos(k pi u) / k, with u from 0 at `low` to 1 at `high`: slow waves
+    weigh more, so a curve is smooth until rewards say otherwise.
 
     >>> Number(0, 24, cyclic=True).coordinates("hour")
     ['hour cos', 'hour sin', 'hour missing']
+    >>> Number(0, 100, curve=3, required=True).coordinates("price")
+    ['price wave 1', 'price wave 2', 'price wave 3']
     """
 
     low: float
@@ -78,6 +94,8 @@ class Number(Feature):
     cyclic: bool = False
     log: bool = False
     required: bool = False
+    curve: int | None = None  # waves, 0 for a line; None: a line, until `Features` has it for arms
+    absent: ClassVar[Mapping[str, Any]] = {"curve": None}
 
     def __post_init__(self) -> None:
         self._check_required()
@@ -96,9 +114,28 @@ class Number(Feature):
                 f"a logarithmic Number needs low above 0, got {low:g}: pass the smallest value "
                 "that matters; smaller ones, such as 0, count as low"
             )
-        self._set(low=low, high=high)
+        self._set(low=low, high=high, curve=self._waves())
         if not self.ends[1] > self.ends[0]:
             raise ValueError(f"low={low!r} and high={high!r} are too close to tell apart")
+
+    def _waves(self) -> int | None:
+        """Return `curve` as a number of waves."""
+        given: Any = self.curve
+        if given is None or given is False:
+            return None if given is None else 0
+        waves = WAVES if given is True else validate.count("curve", given, "waves", least=0)
+        if waves and self.cyclic:
+            raise ValueError("a cyclic Number is a curve already: pass cyclic or curve")
+        if waves > MOST_WAVES:
+            raise ValueError(f"curve must be at most {MOST_WAVES} waves, such as 5, got {waves}")
+        return waves
+
+    @property
+    def of_arm(self) -> Number:
+        """The number as arms have it: a curve, unless it says what it is."""
+        if self.curve is not None or self.cyclic:
+            return self
+        return dataclasses.replace(self, curve=WAVES)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -107,9 +144,11 @@ class Number(Feature):
 
     @property
     def _values(self) -> int:
-        return 2 if self.cyclic else 1
+        return 2 if self.cyclic else self.curve or 1
 
     def _names(self, name: str) -> list[str]:
+        if self.curve:
+            return [f"{name} wave {k}" for k in range(1, self.curve + 1)]
         return [f"{name} cos", f"{name} sin"] if self.cyclic else [name]
 
 
@@ -125,6 +164,7 @@ class Flag(Feature):
     ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     cyclic: ClassVar[bool] = False
     log: ClassVar[bool] = False
+    curve: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         self._check_required()
@@ -142,8 +182,10 @@ class Category(Feature):
     """One of the values in a list, each with a coordinate, or any value, hashed into `size`.
 
     Values are text or whole numbers. What is not in the list shares a coordinate with what is
-    missing; put None into the list to give missing values one of their own. The hash is
-    the same in every process and on every machine.
+    missing; put None into the list to give missing values one of their own. `room=16` gives values
+    that are not in the list 16 coordinates by their hash, so that a loop learns about new ones. The
+    hash is the same in every process and on every machine. Of n such values, each shares its
+    coordinate with another one with probability 1 - (1 - 1/room)^(n - 1): `shared(n)`.
 
     >>> Category(["rock", "jazz"]).coordinates("genre")
     ['genre=rock', 'genre=jazz', 'genre other']
@@ -153,6 +195,8 @@ class Category(Feature):
     _: KW_ONLY
     size: int | None = None
     required: bool = False
+    room: int = 0
+    absent: ClassVar[Mapping[str, Any]] = {"room": 0}
 
     def __post_init__(self) -> None:
         self._check_required()
@@ -162,48 +206,127 @@ class Category(Feature):
                 "Category(['NL', 'DE']) or Category(size=32)"
             )
         if self.values is not None:
-            self._set(values=_distinct(self.values))
+            room = validate.count("room", self.room, "coordinates for new values", least=0)
+            self._set(values=_distinct(self.values), room=room)
+        elif self.room:
+            raise ValueError("room= is for values beside a list; size= has room for all values")
         else:
             self._set(size=validate.count("size", self.size, "coordinates of a hashed category"))
 
     @property
-    def absent(self) -> str:  # type: ignore[override]
+    def rest(self) -> str:  # type: ignore[override]
         return "missing" if self.values is None else "other"
 
     @property
     def _values(self) -> int:
-        return len(self.values) if self.values is not None else int(self.size or 0)
+        return len(self.values) + self.room if self.values is not None else int(self.size or 0)
+
+    def shared(self, n: int) -> float:
+        """Return the chance that one of n values, all hashed, shares its coordinate.
+
+        >>> round(Category(["NL"], room=16).shared(4), 3)
+        0.176
+        """
+        places = self.size or self.room
+        return 1.0 - (1.0 - 1.0 / places) ** (n - 1) if places else 1.0
 
     def _names(self, name: str) -> list[str]:
-        if self.values is None:
-            return [f"{name}#{j}" for j in range(self._values)]
-        return [f"{name}={value}" for value in self.values]
+        listed = [f"{name}={value}" for value in self.values or ()]
+        return listed + [f"{name}#{j}" for j in range(self._values - len(listed))]
 
     def __repr__(self) -> str:
         if self.values is None:
             return super().__repr__()
+        room = f", room={self.room}" if self.room else ""
         required = ", required=True" if self.required else ""
-        return f"Category({validate.show(list(self.values))}{required})"
+        return f"Category({validate.show(list(self.values))}{required}{room})"
 
 
 @dataclass(frozen=True, repr=False)
 class Vector(Feature):
-    """`size` numbers, such as an embedding, scaled to norm 1 (a vector of zeros stays zero)."""
+    """`size` numbers, such as an embedding, scaled to norm 1 (a vector of zeros stays zero).
+
+    `keep=24` projects them to 24 numbers: by a fixed random projection, or, better, by one that
+    `Vector.fitted(sample, keep=24)` learns from vectors of a sample. `projection` is that one, as
+    text with its digest.
+
+    >>> Vector(384, keep=24).width
+    25
+    """
 
     size: int
     _: KW_ONLY
     required: bool = False
+    keep: int | None = None
+    projection: str | None = None
+    absent: ClassVar[Mapping[str, Any]] = {"keep": None, "projection": None}
 
     def __post_init__(self) -> None:
         self._check_required()
-        self._set(size=validate.count("size", self.size, "numbers in a vector"))
+        size = validate.count("size", self.size, "numbers in a vector")
+        self._set(size=size)
+        if self.keep is None and self.projection is not None:
+            raise ValueError("a projection needs keep=, how many numbers are kept")
+        if self.keep is not None:
+            keep = validate.count("keep", self.keep, "numbers that are kept of a vector")
+            if keep > size or size > MOST_NUMBERS:
+                raise ValueError(
+                    f"keep is at most size, and size at most {MOST_NUMBERS}, got keep={keep} and "
+                    f"size={size}"
+                )
+            self._set(keep=keep)
+            self._projection  # noqa: B018  (checks it)
+
+    @staticmethod
+    def fitted(sample: Any, *, keep: int, required: bool = False) -> Vector:
+        """Return a vector whose projection keeps the components in which a sample (n, size) varies
+        most.
+
+        >>> import numpy as np
+        >>> Vector.fitted(np.random.default_rng(0).normal(size=(100, 50)), keep=2).width
+        3
+        """
+        try:
+            rows = np.array(sample, dtype=np.float64)
+        except (ValueError, TypeError):
+            rows = np.zeros(0)
+        if rows.ndim != 2 or not np.isfinite(rows).all():
+            raise ValueError("a sample is an array of shape (vectors, size) of finite numbers")
+        keep = validate.count("keep", keep, "numbers that are kept of a vector")
+        text = projections.principal(rows, keep)
+        return Vector(rows.shape[1], keep=keep, projection=text, required=required)
+
+    @property
+    def _projection(self) -> projections.Projection:
+        keep = int(self.keep or 0)
+        if self.projection is None:
+            return projections.random_signs(self.size, keep)
+        return projections.from_text(self.projection, self.size, keep)
+
+    def encoded(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return clean vectors (n, size) as coordinates (n, kept)."""
+        rows = projections.unit(rows)
+        return rows if self.keep is None else projections.project(rows, self._projection)
+
+    @property
+    def kept(self) -> int:
+        """Numbers in a row: `keep`, or all."""
+        return self.size if self.keep is None else self.keep
 
     @property
     def _values(self) -> int:
-        return self.size
+        return self.kept
 
     def _names(self, name: str) -> list[str]:
-        return [f"{name}[{j}]" for j in range(self.size)]
+        part = "" if self.keep is None else "part "
+        return [f"{name}[{part}{j}]" for j in range(self.kept)]
+
+    def __repr__(self) -> str:
+        if self.projection is None:
+            return super().__repr__()
+        digest = self.projection.partition(":")[0]
+        required = ", required=True" if self.required else ""
+        return f"Vector({self.size}, keep={self.keep}, projection='{digest}:...'{required})"
 
 
 def _distinct(values: Any) -> tuple[Any, ...]:

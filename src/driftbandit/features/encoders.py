@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, MutableMapping, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
@@ -36,36 +37,91 @@ def count(counts: Counts | None, name: str, what: str, n: int) -> None:
         counts[name, what] = counts.get((name, what), 0) + n
 
 
+@lru_cache
+def heights(n: int) -> list[float]:
+    """Return how high each of n waves is: 1/k, so that all together have norm 1 at most."""
+    norm = math.sqrt(math.fsum(1.0 / k**2 for k in range(1, n + 1)))
+    return [1.0 / (k * norm) for k in range(1, n + 1)]
+
+
+def waves(place: float, height: list[float]) -> list[float]:
+    """Return height_k cos(k pi u) of a place from -1 to 1, u = (place + 1)/2, by
+    cos(k a) = 2 cos(a) cos((k-1) a) - cos((k-2) a)."""
+    first = math.cos((0.5 * math.pi) * (place + 1.0))
+    before, now, double, found = 1.0, first, 2.0 * first, []
+    for each in height:
+        found.append(now * each)
+        before, now = now, double * now - before
+    return found
+
+
+def many_waves(place: Floats, height: list[float]) -> Floats:
+    """Return the same of many places (m, N), with the same bits, (waves, m, N)."""
+    angle = (0.5 * math.pi) * (place + 1.0)
+    out = np.empty((len(height), *place.shape))
+    first = list(map(math.cos, angle.ravel().tolist()))  # NumPy's may differ with the length
+    out[0].flat = first
+    double = 2.0 * out[0]
+    for k in range(1, len(height)):
+        np.multiply(double, out[k - 1], out=out[k])
+        out[k] -= out[k - 2] if k > 1 else 1.0
+    out *= np.array(height)[:, None, None]
+    return out
+
+
 class Reals:
-    """Numbers and flags. A slot each; cyclic numbers have another one for the sine."""
+    """Numbers and flags. A slot each; a cyclic number has another one for the sine, and a curve
+    one for every wave after the first."""
 
     def __init__(self, features: Mapping[str, Number | Flag], starts: Mapping[str, int]) -> None:
-        self.features = features
-        cyclic = [k for k, f in enumerate(features.values()) if f.cyclic]
+        self.features, names = features, list(features)
         self.logs = [k for k, f in enumerate(features.values()) if f.log]
-        self.sines = list(enumerate(cyclic, start=len(features)))
-        names = list(features)
-        self.labels = names + [names[k] for k in cyclic]
-        self.at = [starts[n] for n in names] + [starts[names[k]] + 1 for k in cyclic]
+        slots = [f.width - (not f.required) for f in features.values()]
+        more = [(k, j) for k, n in enumerate(slots) for j in range(1, n)]
+        waves = [f.curve or 0 for f in features.values()]
+        more.sort(key=lambda each: (waves[each[0]], each[1]))  # of curves, wave by wave
+        self.labels = names + [names[k] for k, _ in more]
+        self.at = [starts[n] for n in names] + [starts[names[k]] + j for k, j in more]
         self.gone = np.array([starts[n] + f.width - 1 for n, f in features.items()])
         self.low, self.high = self._column("low"), self._column("high")
         ends = np.array([f.ends for f in features.values()])
         self.middle, self.scale = ends.mean(axis=1)[:, None], 2.0 / np.diff(ends)
         # Rounding is monotone: what is at most this far from the middle was not clipped.
         self.inner = np.abs((ends - self.middle) * self.scale).min()
-        self.plain = self._plain(dict(zip(cyclic, range(len(features), len(self.labels)))))
+        self.more: dict[int, list[int]] = {}  # further slots of a number
+        for slot, (k, _) in enumerate(more, start=len(names)):
+            self.more.setdefault(k, []).append(slot)
+        self.sines = [(own[0], k) for k, own in self.more.items() if self._feature(k).cyclic]
+        self.curves = self._curves()
+        self.plain = self._plain()
+
+    def _feature(self, k: int) -> Number | Flag:
+        return self.features[self.labels[k]]
 
     def _column(self, name: str) -> Floats:
         return np.array([[getattr(f, name)] for f in self.features.values()])
 
-    def _plain(self, sines: Mapping[int, int]) -> list[Any]:
+    def _curves(self) -> list[tuple[list[int], list[float], slice]]:
+        """Return numbers that are curves, together if they have as many waves: which they are,
+        the heights of the waves, and the further slots, wave by wave."""
+        curves = [(f.curve, k) for k, f in enumerate(self.features.values()) if f.curve]
+        found = []
+        for n in sorted({n for n, _ in curves}):
+            own = [k for each, k in curves if each == n]
+            start = self.more[own[0]][0] if n > 1 else 0
+            found.append((own, heights(n), slice(start, start + (n - 1) * len(own))))
+        return found
+
+    def _plain(self) -> list[Any]:
         """What `row` needs of each column, as Python's own numbers; slot 0 is the constant."""
         types = {Number: values.NUMBERS - {type(None)}, Flag: values.FLAGS - {type(None)}}
         numbers = (each.ravel().tolist() for each in (self.middle, self.scale, self.gone))
         return [
             (
                 *(k + 1, name, types[type(f)], f.low, f.high, middle, scale, f.log),
-                *(sines.get(k, -1) + 1, None if f.required else gone),
+                tuple(slot + 1 for slot in self.more.get(k, ())),
+                heights(f.curve) if f.curve else None,
+                None if f.required else gone,
             )
             for k, ((name, f), middle, scale, gone) in enumerate(
                 zip(self.features.items(), *numbers)
@@ -74,7 +130,7 @@ class Reals:
 
     def row(self, given: Mapping[str, Any], at: list[int], value: list[float]) -> bool:
         """Fill the slots of one row of plain values; return False if one needs a closer look."""
-        for k, name, types, low, high, middle, scale, log, sine, gone in self.plain:
+        for k, name, types, low, high, middle, scale, log, more, curve, gone in self.plain:
             raw: Any = given.get(name)
             x = float(raw) if type(raw) in types else math.inf
             if low <= x <= high:
@@ -82,8 +138,9 @@ class Reals:
             elif raw is None or x != x:
                 if gone is None:
                     return False
-                at[k], value[sine] = gone, 0.0
-                value[k] = value[0] = 1.0  # slot 0, the constant, stands for no sine
+                at[k], value[k] = gone, 1.0
+                for slot in more:
+                    value[slot] = 0.0
                 continue
             elif x - x == 0.0:
                 x = low if x < low else high
@@ -91,15 +148,18 @@ class Reals:
                 return False
             place = ((math.log(x) if log else x) - middle) * scale
             value[k] = place
-            if sine:
+            if curve:
+                for slot, height in zip((k, *more), waves(place, curve)):
+                    value[slot] = height
+            elif more:
                 angle = math.pi * place
-                value[k], value[sine] = math.cos(angle), math.sin(angle)
+                value[k], value[more[0]] = math.cos(angle), math.sin(angle)
         return True
 
     def fill(self, columns: Columns, at: Ints, value: Floats, counts: Counts | None) -> None:
         """Fill the slots of N rows."""
         raw, place = self._raw(columns), value[: len(self.features)]
-        if counts is None and not self.logs and not self.sines:
+        if counts is None and not self.logs and not self.more and not self.curves:
             np.multiply(raw - self.middle, self.scale, out=place)
             if np.abs(place).max(initial=0.0) <= self.inner:
                 return
@@ -111,6 +171,10 @@ class Reals:
         for sine, k in self.sines:
             angle = (math.pi * place[k]).tolist()
             value[k], value[sine] = list(map(math.cos, angle)), list(map(math.sin, angle))
+        for own, curve, more in self.curves:
+            found = many_waves(place[own], curve)
+            value[own] = found[0]
+            value[more] = found[1:].reshape(more.stop - more.start, place.shape[1])
         if odd and odd > self._fill_missing(raw, at, value, counts):
             self._count_clipped(raw, counts)
 
@@ -143,8 +207,9 @@ class Reals:
                 values.refuse_missing(self.labels[k])
             count(counts, self.labels[k], "missing", n)
         at[which, row], value[which, row] = self.gone[which], 1.0
-        for sine, k in self.sines:
-            value[sine, row[which == k]] = 0.0
+        for k, more in self.more.items():
+            for slot in more:
+                value[slot, row[which == k]] = 0.0
         return int(which.size)
 
     def _count_clipped(self, raw: Floats, counts: Counts | None) -> None:
@@ -161,10 +226,12 @@ class Coordinates(dict[Any, int]):
     hashed texts are remembered."""
 
     def __init__(self, name: str, feature: Category, start: int) -> None:
-        super().__init__((each, start + j) for j, each in enumerate(feature.values or ()))
-        self.name, self.feature, self.start = name, feature, start
+        self.listed = {each: start + j for j, each in enumerate(feature.values or ())}
+        super().__init__(self.listed)
+        self.name, self.feature = name, feature
         self.last = start + feature.width - 1  # for what is missing or not in the list
-        self.hashed = feature.width - (not feature.required) if feature.values is None else 0
+        self.hashed = feature.size or feature.room  # coordinates for values by their hash
+        self.hashed_from = start + len(feature.values or ())
 
     def __missing__(self, given: Any) -> int:
         """The coordinate of what is hashed, missing or not in the list, or an error."""
@@ -173,10 +240,10 @@ class Coordinates(dict[Any, int]):
                 values.refuse_missing(self.name)
             return self.get(None, self.last)
         text = values.text(self.name, given)
-        if self.hashed:
-            return self._remembered(given, self.start + bucket(text, self.hashed))
         if given in self:
             return self[given]
+        if self.hashed:
+            return self._remembered(given, self.hashed_from + bucket(text, self.hashed))
         if self.feature.required:
             near = nearest(given, self.feature.values or ())
             values.refuse(self.name, given, "one of the declared values", near)
@@ -187,6 +254,7 @@ class Coordinates(dict[Any, int]):
         if type(given) is str:
             if len(self) >= REMEMBERED:
                 self.clear()
+                self.update(self.listed)
             self[given] = at
         return at
 
@@ -220,22 +288,23 @@ def _count_category(name: str, find: Coordinates, column: Sequence[Any], counts:
 
 
 class Vectors:
-    """Vectors: as many slots as they have numbers."""
+    """Vectors: as many slots as numbers are kept."""
 
     def __init__(self, features: Mapping[str, Vector], starts: Mapping[str, int]) -> None:
         self.features, self.starts = features, starts
-        sizes = [(name, f.size) for name, f in features.items()]
+        sizes = [(name, f.kept) for name, f in features.items()]
         self.labels = [name for name, size in sizes for _ in range(size)]
         self.at = [starts[name] + j for name, size in sizes for j in range(size)]
 
     def fill(self, columns: Columns, at: Ints, value: Floats, counts: Counts | None) -> None:
         end = 0
         for name, f in self.features.items():
-            start, end = end, end + f.size
+            start, end = end, end + f.kept
             rows, gone = _vectors(name, f, columns.values(name))
-            value[start:end] = _unit(rows).T
+            value[start:end] = f.encoded(rows).T
             if gone:
-                at[start, gone] = self.starts[name] + f.size
+                value[start:end, gone] = 0.0
+                at[start, gone] = self.starts[name] + f.kept
                 value[start, gone] = 1.0
                 count(counts, name, "missing", len(gone))
 
@@ -272,14 +341,6 @@ def _refuse_vector(name: str, f: Vector, column: list[Any]) -> None:
         if row.dtype.kind not in "iuf" or not np.isfinite(row).all():
             values.refuse(name, each, expected, "pass None where it is unknown")
     raise ValueError(f"{name!r} mixes vectors of different kinds: pass arrays of one type")
-
-
-def _unit(rows: Floats) -> Floats:
-    """Rows scaled to norm 1, by their largest number first, so that no square overflows."""
-    largest = np.abs(rows).max(axis=1, keepdims=True)
-    rows = np.divide(rows, largest, where=largest > 0.0, out=np.zeros_like(rows))
-    norm = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
-    return np.divide(rows, norm, where=norm > 0.0, out=rows)
 
 
 class PlainRows:

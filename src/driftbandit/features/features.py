@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from driftbandit import validate
 from driftbandit.families import Bernoulli, Family
 from driftbandit.features import validation
 from driftbandit.features.columns import Columns, Frame
-from driftbandit.features.declarations import Feature
+from driftbandit.features.declarations import Feature, Number
 from driftbandit.features.encoders import Counts, count
 from driftbandit.features.hashing import stable
 from driftbandit.features.plan import EncodingPlan, log
@@ -25,8 +25,8 @@ from driftbandit.recipe import Recipe
 
 Floats = NDArray[np.float64]
 
-ENCODING = 1  # raised when the same declaration gives other numbers: part of `version`
-LARGEST = 64  # coordinates up to which every term keeps its own
+ENCODING = 2  # raised when the same declaration gives other numbers: part of `version`
+LARGEST = {1: 64, 2: 128}  # coordinates up to which terms keep their own, by encoding
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -34,10 +34,12 @@ class Features(Recipe):
     """A declaration of columns that turns raw values into contexts.
 
     The row of an arm is 1 + context + arm + context x arm. `interactions` lists the pairs to
-    multiply, ("age", "price") for example; None multiplies all. Up to 64 coordinates every term has
-    its own; above, terms are folded into 64 by signed hashing. `dim=256` is another
-    limit, `dim="exact"` none. Scales follow from the declaration and never change; a row has norm
-    at most `norm`, which is 1 unless the declaration has grown.
+    multiply, ("age", "price") for example; None multiplies all. Up to 128 coordinates every term
+    has its own. Above, the terms of the context alone are left out, and then the largest products
+    are folded by signed hashing; `repr` says so. `dim=256` is another limit, `dim="exact"` none.
+    Scales follow from the declaration and never change; a row has norm at most `norm`, which is 1
+    unless the declaration has grown. `encoding` is the version of these rules: a ledger of version
+    0.2 keeps 1, in which numbers of arms are lines and the limit is 64.
 
     >>> from driftbandit import Category, Number
     >>> features = Features(
@@ -53,26 +55,54 @@ class Features(Recipe):
     interactions: Sequence[tuple[str, str]] | None = None
     dim: int | str | None = None
     base: Features | None = None  # what it grew out of: see `grow`
+    encoding: int = ENCODING  # the rules by which it becomes numbers; of an older ledger, 1
+    absent: ClassVar[Mapping[str, Any]] = {"encoding": 1}
 
     def __post_init__(self) -> None:
         context, arm = (
             validation.columns("context", self.context),
             validation.columns("arm", self.arm),
         )
+        validation.encoding(self.encoding, ENCODING)
+        self._set(_given=(context, arm, self.dim))
+        dim = validation.dim(self.dim)
+        if self.encoding > 1:  # defaults are resolved now, and stored
+            arm = {n: f.of_arm if isinstance(f, Number) else f for n, f in arm.items()}
+            dim = self.limit if dim is None else dim
         validation.sides(context, arm)
         self._set(
             context=MappingProxyType(context),
             arm=MappingProxyType(arm),
             interactions=validation.interactions(self.interactions, context, arm),
-            dim=validation.dim(self.dim),
+            dim=dim,
         )
         if self.base is not None:
             validation.base(self, self.base)
 
+    _given: ClassVar[tuple[dict[str, Feature], dict[str, Feature], int | str | None]]
+
     @property
     def limit(self) -> int | None:
         """Coordinates above which terms are folded; None for no limit."""
-        return None if self.dim == "exact" else LARGEST if self.dim is None else int(self.dim)
+        if self.dim == "exact":
+            return None
+        return LARGEST[self.encoding] if self.dim is None else int(self.dim)
+
+    def under(self, encoding: int) -> Features:
+        """Return what was declared, by the rules of another encoding: a program may still say what
+        an older version stored."""
+        if encoding == self.encoding:
+            return self
+        context, arm, dim = self._given
+        base = None if self.base is None else self.base.under(encoding)
+        return Features(
+            context=context,
+            arm=arm,
+            dim=dim,
+            interactions=self.interactions,
+            base=base,
+            encoding=encoding,
+        )
 
     @cached_property
     def plan(self) -> EncodingPlan:
@@ -107,7 +137,7 @@ class Features(Recipe):
     @cached_property
     def version(self) -> str:
         """A fingerprint: declarations that encode alike have the same."""
-        text = json.dumps([ENCODING, self.to_dict()], sort_keys=True)
+        text = json.dumps([self.encoding, self.to_dict()], sort_keys=True)
         return f"{stable(text):016x}"
 
     def problem(self, reward: Any = None) -> Problem:
@@ -229,11 +259,13 @@ class Features(Recipe):
         listed = None if self.interactions is None else [*self.interactions, *interactions]
         new = {"context": dict(context or {}), "arm": dict(arm or {})}
         validation.fresh(self, new)
-        both = {"context": {**self.context, **new["context"]}, "arm": {**self.arm, **new["arm"]}}
-        exact = Features(**both, interactions=listed, dim="exact", base=self)
+        own: dict[str, Any] = {"interactions": listed, "base": self, "encoding": self.encoding}
+        own["context"] = {**self._given[0], **new["context"]}
+        own["arm"] = {**self._given[1], **new["arm"]}
+        exact = Features(dim="exact", **own)
         if self.limit is None or exact.size > self.limit:
             return exact
-        return Features(**both, interactions=listed, dim=self.dim, base=self)
+        return Features(dim=self.dim, **own)
 
     def pad(self, X: ArrayLike) -> Floats:
         """Rows (..., d) that were encoded before this declaration grew, with 0 for what is new."""
@@ -262,9 +294,9 @@ class Features(Recipe):
     def __repr__(self) -> str:
         parts = [f"context={dict(self.context)}", f"arm={dict(self.arm)}"]
         parts += [] if self.interactions is None else [f"interactions={list(self.interactions)}"]
-        parts += [] if self.dim is None else [f"dim={self.dim!r}"]
-        into = f" folded into {self.size} coordinates" if self.folded else ""
-        return f"<Features({', '.join(parts)}): {self.plan.exact} terms{into}>"
+        parts += [] if self.dim in (None, LARGEST[self.encoding]) else [f"dim={self.dim!r}"]
+        parts += [] if self.encoding == ENCODING else [f"encoding={self.encoding}"]
+        return f"<Features({', '.join(parts)}): {self.plan.summary}>"
 
     def __hash__(self) -> int:
         return hash(self.version)

@@ -3,10 +3,15 @@
 The row of an arm is w (1, c) x (1, a): constant, context c, arm a, and their products. Constant,
 context, arm and products each get the same part of the squared norm, shared equally among the
 columns (or pairs of columns) in them. A column's own block has norm at most 1, so a row has, too.
+
+If that is more than the limit, the terms of the context alone go first: all arms share them, so
+they cannot change which one is best. If it is still too much, the constant, the terms of the arm
+and the smallest products keep coordinates of their own, and all others are folded into the rest.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 from collections import Counter
@@ -23,6 +28,8 @@ if TYPE_CHECKING:
 
 Pair = tuple[str, str]  # of a context column and an arm column; ONE stands for none
 
+SHARED = 1  # the group of the context's own terms
+FOLDED = 0.25  # part of the coordinates that folded terms share, at least
 CHUNK = 1 << 15  # products at once: as many as fit into a core's cache
 log = logging.getLogger("driftbandit.features")
 
@@ -38,7 +45,25 @@ def new_pairs(features: Features) -> list[Pair]:
         for a in arms
         if c == ONE or a == ONE or listed is None or (c, a) in listed
     ]
+    if not has_shared_terms(features):
+        pairs = [pair for pair in pairs if _group(pair) != SHARED]
     return sorted((p for p in pairs if p not in old), key=lambda p: (_group(p), p))
+
+
+def has_shared_terms(features: Features) -> bool:
+    """Return whether the terms of the context alone are in the row; growth leaves that as it is."""
+    if features.base is not None:
+        return has_shared_terms(features.base)
+    if features.encoding == 1 or features.limit is None:
+        return True
+    context, arm = (
+        {ONE: 1} | {name: each.width for name, each in side.items()}
+        for side in (features.context, features.arm)
+    )
+    listed = features.interactions
+    products = itertools.product(features.context, features.arm) if listed is None else listed
+    terms = sum(context.values()) + sum(arm.values()) - 1
+    return terms + sum(context[c] * arm[a] for c, a in products) <= features.limit
 
 
 def all_pairs(features: Features) -> list[Pair]:
@@ -47,7 +72,7 @@ def all_pairs(features: Features) -> list[Pair]:
 
 
 def _group(pair: Pair) -> int:
-    """0 constant, 1 context, 2 arm, 3 products."""
+    """0 constant, 1 context (`SHARED`), 2 arm, 3 products."""
     return (pair[0] != ONE) + 2 * (pair[1] != ONE)
 
 
@@ -79,9 +104,13 @@ class EncodingPlan:
             self._place(pair, math.sqrt(square[_group(pair)]))
         total = math.fsum(square[_group(pair)] for pair in self.pairs)
         self.norm = 1.0 if features.base is None else math.sqrt(total)
-        self.exact = self.size
+        self.exact, self.shared = self.size, has_shared_terms(features)
+        self.kept: list[
+            Pair
+        ] = []  # pairs whose terms have coordinates of their own though others fold
+        self._place_of: Ints = np.arange(self.size)
         if features.limit is not None and self.size > features.limit:
-            self._fold(features.limit)
+            self._fold(features.limit, features.encoding)
 
     def _place(self, pair: Pair, weight: float) -> None:
         """Give the products of two columns their coordinates, the next that are free."""
@@ -92,18 +121,49 @@ class EncodingPlan:
         self._weight[block] = weight
         self.size += n
 
-    def _fold(self, dim: int) -> None:
-        bucket, sign = fold(self.terms, dim)
+    def _fold(self, dim: int, encoding: int) -> None:
+        """Let terms share coordinates; each gets a sign."""
+        place, sign = self._places(dim, encoding)
         used = self._weight > 0.0
         self._weight[used] *= sign[self._bucket[used]]
-        self._bucket[used] = bucket[self._bucket[used]]
-        self.size = dim
-        log.warning(
-            "%d terms are folded into %d coordinates by signed hashing; pass dim='exact', or list "
-            "the interactions, to keep each its own",
-            self.exact,
-            dim,
-        )
+        self._bucket[used] = place[self._bucket[used]]
+        self.size, self._place_of = dim, place
+        _warn_once(self.summary)
+
+    def _places(self, dim: int, encoding: int) -> tuple[Ints, Floats]:
+        """Return the coordinate and the sign of every term."""
+        if encoding == 1:
+            return fold(self.terms, dim)
+        sizes = [self._count(pair) for pair in self.pairs]
+        order = sorted(range(len(sizes)), key=lambda k: (_group(self.pairs[k]) > 2, sizes[k]))
+        own, room = np.zeros(len(self.terms), dtype=bool), dim - math.ceil(FOLDED * dim)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        for k in order:
+            if sizes[k] <= room:
+                own[starts[k] : starts[k + 1]] = True
+                self.kept.append(self.pairs[k])
+                room -= sizes[k]
+        left = int(own.sum())
+        place, sign = fold(self.terms, dim - left)
+        place += left
+        place[own], sign[own] = np.arange(left), 1.0
+        return place, sign
+
+    def _count(self, pair: Pair) -> int:
+        """Return how many terms a pair of columns has."""
+        return len(self.context.block(pair[0])) * len(self.arm.block(pair[1]))
+
+    @property
+    def summary(self) -> str:
+        """What the row keeps, what it leaves out and what it folds, in words."""
+        words = [f"{self.exact} terms"]
+        if not self.shared and self.context.names:
+            words.append("without those of the context alone, which all arms share")
+        if self.size < self.exact:
+            kept = [label(*pair) for pair in self.kept]
+            words.append(f"folded into {self.size} coordinates")
+            words.append(f"of which {', '.join(kept)} have their own" if kept else "by hashing")
+        return ", ".join(words)
 
     @cached_property
     def terms(self) -> tuple[str, ...]:
@@ -129,8 +189,7 @@ class EncodingPlan:
     def labels(self) -> list[str]:
         """What each coordinate stands for: a term, or all that share it."""
         names: list[list[str]] = [[] for _ in range(self.size)]
-        places = fold(self.terms, self.size)[0] if self.size < self.exact else range(self.size)
-        for place, term in zip(places, self.terms):
+        for place, term in zip(self._place_of.tolist(), self.terms):
             names[place].append(term)
         return [" or ".join(each) for each in names]
 
@@ -178,6 +237,12 @@ class EncodingPlan:
                 if (name := label(c, a)) in out:
                     out[name] += part
         return out
+
+
+@lru_cache(maxsize=1024)
+def _warn_once(summary: str) -> None:
+    """Say that terms are folded, the first time that such features are compiled."""
+    log.warning("%s; pass dim='exact', or list the interactions, to keep each its own", summary)
 
 
 def label(context: str, arm: str) -> str:

@@ -14,6 +14,7 @@ from driftbandit.features import values
 from driftbandit.features.columns import Frame, refuse_unknown
 from driftbandit.features.declarations import Category, Feature, Flag, Number, Vector
 from driftbandit.features.features import Features
+from driftbandit.features.projections import FEWEST, unit
 
 Proposal = tuple[Feature | None, str]
 
@@ -28,6 +29,7 @@ CYCLES = {  # length of what comes again
 TAIL = 8.0  # upper half of the range over the lower one, from which on a scale is logarithmic
 RARE = 0.01  # share of the rows below which a value of a category is one of the others
 LISTED = 12  # values of a category that are listed
+LONGEST, KEPT = 64, 24  # numbers of a vector that is taken as it is, and of one that is not
 HASHED = 16  # coordinates of a category whose values are too many to list
 
 
@@ -88,7 +90,15 @@ def _vector(given: list[Any]) -> Proposal:
         return None, f"because its lists have {len(sizes)} different lengths"
     if np.array(given[0]).dtype.kind not in "iuf":
         return None, "because its lists hold no numbers"
-    return Vector(sizes.pop()), "because it is a list of numbers"
+    size = sizes.pop()
+    if size <= LONGEST:
+        return Vector(size), "because it is a list of numbers"
+    if len(given) < FEWEST * KEPT:
+        return Vector(size, keep=KEPT), "by chance, because the sample is too small to fit this"
+    fitted, rows = Vector.fitted(given, keep=KEPT), unit(np.array(given, dtype=np.float64))
+    varies = ((rows - rows.mean(axis=0)) ** 2).sum()
+    kept = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)[:KEPT]
+    return fitted, f"which keeps {(kept**2).sum() / varies:.0%} of how the sample varies"
 
 
 def _number(name: str, numbers: Any) -> Proposal:

@@ -52,7 +52,7 @@ def sides(context: dict[str, Feature], arm: dict[str, Feature]) -> None:
         name, widest = max((context | arm).items(), key=lambda item: item[1].width)
         raise ValueError(
             f"context x arm has {size} terms, more than {MOST}, and {name!r} has {widest.width} "
-            "coordinates: hash it with Category(size=...), or project the vector"
+            "coordinates: hash it with Category(size=...), or project it with Vector(..., keep=24)"
         )
 
 
@@ -92,12 +92,20 @@ def _pair(given: Any, context: dict[str, Feature], arm: dict[str, Feature]) -> t
     return first, second
 
 
+def encoding(given: Any, latest: int) -> None:
+    """The version of the rules of encoding."""
+    if type(given) is not int or not 1 <= given <= latest:
+        raise ValueError(
+            f"encoding is a version from 1 to {latest}, got {validate.show(given)}: leave it out"
+        )
+
+
 def dim(given: Any) -> int | str | None:
     """The largest number of coordinates."""
     if given is None or given == "exact":
         return given
     if isinstance(given, str):
-        raise ValueError(f"dim must be a number, 'exact', or None for 64, got {given!r}")
+        raise ValueError(f"dim must be a number, 'exact', or None for the default, got {given!r}")
     return validate.count("dim", given, "coordinates of a row; 'exact' for one per term", least=2)
 
 

@@ -64,7 +64,8 @@ def _declare(ledger: Ledger, given: Mapping[str, Any]) -> None:
 def _same(found: Definition, name: str, value: Any) -> bool:
     """Return whether a value means what was declared; features may be given as they are now."""
     if name == "features":
-        return value in [version.features for version in found.versions.values()]
+        known = [version.features for version in found.versions.values()]
+        return value in known or value.under(found.declaration.features.encoding) in known
     declaration = found.declaration
     if name == "arms" and found.catalogue is not None:
         now = {arm: each.columns for arm, each in found.catalogue.arms.items()}

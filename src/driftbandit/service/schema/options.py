@@ -154,9 +154,12 @@ def given(message: Any) -> dict[str, Any]:
     return {name: ROWS[name].read(value) for name, value in values.items() if value is not None}
 
 
-def loop_options(declared: Any) -> dict[str, Any]:
-    """Return the options of `Loop` that a declaration gives."""
+def loop_options(declared: Any, encoding: int | None = None) -> dict[str, Any]:
+    """Return the options of `Loop` that a declaration gives; features by the rules of the loop's
+    `encoding`, if it has one already."""
     found = given(declared)
+    if encoding is not None and "features" in found:
+        found["features"] = found["features"].under(encoding)
     if {"policy", "features", "reward"} <= found.keys():
         problem = found["features"].problem(found["reward"])
         found["policy"] = read_policy(found["policy"], problem)
@@ -190,7 +193,7 @@ def candidate_options(loop: Loop, declared: Any, features: Features) -> dict[str
 
 def loop_difference(loop: Loop, declared: Any) -> list[FieldDifference]:
     """Return what a declaration gives and the loop has otherwise."""
-    options = loop_options(declared)
+    options = loop_options(declared, loop.declaration.features.encoding)
     before = loop.declaration.to_dict() | loop.settings.to_dict()
     before["features"] = loop.features.to_dict()
     now = before | _as_stored(loop, options)
