@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driftbandit import Bernoulli, Category, Features, Flag, Gaussian, Number, Recipe, Vector
-from driftbandit.features.hashing import bucket, fold, stable
+from driftbandit.features.encoders import bucket, fold, stable
 
 quick = settings(max_examples=40, deadline=None, derandomize=True)
 

@@ -2,7 +2,8 @@
 
 A slot is a coordinate that is not zero (`at`) and its `value`, both (slots, N). Columns of one kind
 are encoded together: numbers and flags, categories, vectors. Sums and functions run value by
-value, so a row is the same alone, among others and in a frame.
+value, so a row is the same alone, among others and in a frame. What is hashed, categories without a
+list and terms that are folded, has a hash that never changes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, MutableMapping, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from operator import itemgetter
 from typing import Any
 
@@ -19,7 +21,6 @@ from numpy.typing import NDArray
 from driftbandit.features import values
 from driftbandit.features.columns import Columns, Mappings
 from driftbandit.features.declarations import Category, Feature, Flag, Number, Vector
-from driftbandit.features.hashing import bucket
 from driftbandit.validate import nearest, show
 
 Floats = NDArray[np.float64]
@@ -29,6 +30,30 @@ Counts = MutableMapping[tuple[str, str], int]
 
 ONE = "1"  # the name of the constant, coordinate 0 of each side
 REMEMBERED = 1 << 14  # hashed texts per column
+
+
+def stable(text: str) -> int:
+    """Return 64 bits of BLAKE2b, which never change: Python's own hash() differs from process to
+    process."""
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+@lru_cache(maxsize=1 << 14)  # of a pure function: popular values are hashed once
+def bucket(text: str, size: int) -> int:
+    """Return the coordinate of a hashed category."""
+    return stable(text) % size
+
+
+def fold(terms: Sequence[str], dim: int) -> tuple[Ints, Floats]:
+    """Return coordinate and sign of every term: many are folded into few coordinates.
+
+    With random signs, terms that share a coordinate do not add up on average: inner products are
+    kept in expectation (Weinberger et al. 2009).
+    """
+    hashes = np.array([stable(term) for term in terms], dtype=np.uint64)
+    sign = 1.0 - 2.0 * (hashes & np.uint64(1)).astype(np.float64)
+    return ((hashes >> np.uint64(1)) % np.uint64(dim)).astype(np.intp), sign
 
 
 def count(counts: Counts | None, name: str, what: str, n: int) -> None:

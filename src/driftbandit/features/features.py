@@ -17,8 +17,7 @@ from driftbandit.families import Bernoulli, Family
 from driftbandit.features import validation
 from driftbandit.features.columns import Columns, Frame
 from driftbandit.features.declarations import Feature, Number
-from driftbandit.features.encoders import Counts, count
-from driftbandit.features.hashing import stable
+from driftbandit.features.encoders import Counts, count, stable
 from driftbandit.features.plan import EncodingPlan, log
 from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
@@ -158,12 +157,9 @@ class Features(Recipe):
         (column, "missing"), (column, "unknown") and (column, "clipped").
         """
         plan = self.plan
-        left = plan.context.row(context) if counts is None else None
-        if left is None:
-            own = plan.context.read("the context", (context,))
-            return self._rows(own, self._arms(arms), counts)
-        columns = plan.arm.read("an arm", arms) if type(arms) is list and arms else self._arms(arms)
-        return plan.rows(left, plan.arm.encode(columns))
+        if counts is None:
+            return plan.encode(context, arms)
+        return self._rows(plan.context.read("the context", (context,)), plan.arms(arms), counts)
 
     def encode_pairs(
         self,
@@ -173,7 +169,7 @@ class Features(Recipe):
     ) -> Floats:
         """Row k is arm k in context k, (N, size): the same numbers as `encode` one by one, and ten
         times faster."""
-        columns = self._arms(arms)
+        columns = self.plan.arms(arms)
         if not isinstance(contexts, (list, tuple)) or len(contexts) != columns.size:
             raise ValueError(
                 f"contexts must be a list of {columns.size} mappings, one for each arm, got "
@@ -190,7 +186,7 @@ class Features(Recipe):
         sizes = [len(each) for each in arms]
         plan = self.plan
         left = plan.context.encode(plan.context.read("a context", contexts))
-        right = plan.arm.encode(self._arms([arm for each in arms for arm in each]))
+        right = plan.arm.encode(plan.arms([arm for each in arms for arm in each]))
         each_arm = left[0].repeat(sizes, axis=1), left[1].repeat(sizes, axis=1)
         X = plan.rows(each_arm, right)
         ends = np.cumsum(sizes).tolist()
@@ -225,21 +221,9 @@ class Features(Recipe):
         if estimate.shape != (self.size,):
             raise ValueError(f"theta must have shape ({self.size},), got {estimate.shape}")
         plan = self.plan
-        right = plan.arm.encode(self._arms([arm]))
+        right = plan.arm.encode(plan.arms([arm]))
         left = plan.context.encode(plan.context.read("the context", (context,)))
         return plan.contributions(left, right, estimate)
-
-    def _arms(self, arms: Any) -> Columns:
-        if isinstance(arms, Mapping):
-            arms = list(arms.values())
-        side = self.plan.arm
-        if not isinstance(arms, (list, tuple)):
-            columns: Columns = Frame("arms that are no list of mappings", arms, side.names)
-        else:
-            columns = side.read("an arm", arms)
-        if columns.size == 0:
-            raise ValueError("there is no arm to encode: pass at least one")
-        return columns
 
     def grow(
         self,

@@ -15,13 +15,14 @@ import itertools
 import logging
 import math
 from collections import Counter
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftbandit.features.encoders import ONE, Floats, Ints, Side, Slots
-from driftbandit.features.hashing import fold
+from driftbandit.features.columns import Columns, Frame
+from driftbandit.features.encoders import ONE, Floats, Ints, Side, Slots, fold
 
 if TYPE_CHECKING:
     from driftbandit.features.features import Features
@@ -192,6 +193,29 @@ class EncodingPlan:
         for place, term in zip(self._place_of.tolist(), self.terms):
             names[place].append(term)
         return [" or ".join(each) for each in names]
+
+    def encode(self, context: Any, arms: Any) -> Floats:
+        """Return a row for every arm, (N, size), from raw values by name."""
+        left = self.context.row(context)
+        if left is not None:
+            return self.rows(left, self.arm.encode(self.arms(arms)))
+        # Something is missing, odd or wrong: names are looked at first, then values.
+        own, others = self.context.read("the context", (context,)), self.arms(arms)
+        return self.rows(self.context.encode(own), self.arm.encode(others))
+
+    def arms(self, arms: Any) -> Columns:
+        """Return the columns of arms: mappings by name or in a list, or a frame."""
+        if type(arms) is list and arms:
+            return self.arm.read("an arm", arms)
+        if isinstance(arms, Mapping):
+            arms = list(arms.values())
+        if not isinstance(arms, (list, tuple)):
+            columns: Columns = Frame("arms that are no list of mappings", arms, self.arm.names)
+        else:
+            columns = self.arm.read("an arm", arms)
+        if columns.size == 0:
+            raise ValueError("there is no arm to encode: pass at least one")
+        return columns
 
     def products(self, context: Slots, arm: Slots) -> tuple[Ints, Floats]:
         """Coordinates and values of all products that are not zero, (slots, slots * N)."""

@@ -133,7 +133,7 @@ class Calls:
         if self._runtime.definition.now.shadows:  # columns may be for other policies
             asked = self._runtime.candidates.read(version.features, asked)
         if asked.k is None and asked.names:
-            return Encoded(version, version.features.encode(asked.context, asked.arms)[None])
+            return Encoded(version, version.features.plan.encode(asked.context, asked.arms)[None])
         return Encoded(version, slates.rows(version.features, asked))
 
     def _pending(self, made: Choice) -> Pending:

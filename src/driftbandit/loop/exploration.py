@@ -16,7 +16,7 @@ import numpy as np
 
 from driftbandit import validate
 from driftbandit.bandit import Bandit
-from driftbandit.features.hashing import stable
+from driftbandit.features.encoders import stable
 from driftbandit.policies.base import Floats
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.recipe import Recipe
