@@ -18,6 +18,7 @@ from driftbandit.estimators.formatting import as_json
 from driftbandit.loop import promotion, time_discount
 from driftbandit.loop.learning.learner import Learner
 from driftbandit.loop.reporting.drift_report import Change, changes
+from driftbandit.loop.reporting.misfit import Misfit, misfits
 from driftbandit.loop.reporting.outcomes import Outcomes, outcomes
 from driftbandit.loop.reporting.policy_values import (
     Line,
@@ -68,6 +69,7 @@ class Health:
     | `candidates` | shares of decisions by name; 0 in the shadow |
     | `memory`, `state` | how many rewards the estimate rests on; how AutoDOMD sees its world |
     | `bias`, `calibration` | observed minus expected rewards; both in bins of what was expected |
+    | `misfits` | arms and values of columns whose rewards the model cannot describe |
     | `values` | mean reward of the loop, of uniform choices and of the default; None: unknown |
     | `curve` | the same over time, in windows |
     | `metrics` | by name and arm |
@@ -91,6 +93,7 @@ class Health:
     state: str | None
     bias: Mean | None
     calibration: tuple[Bin, ...]
+    misfits: tuple[Misfit, ...]
     values: Mapping[str, Mean | None]
     curve: tuple[Window, ...]
     metrics: Mapping[str, Mapping[str, Mean | None]]
@@ -99,16 +102,14 @@ class Health:
     @property
     def concerns(self) -> list[str]:
         """What is not as it should be, and what to do about it."""
-        bias = self.bias and (self.bias.low > 0.0 or self.bias.high < 0.0)
         signs = {
             f"{self.late:.0%} of rewards come too late: raise wait": self.late > 0.05,
             f"{self.clipped:.0%} of rewards are out of range: widen the range": self.clipped > 0.01,
             f"training is {self.lag.seconds:.0f} s behind": self.lag.seconds > 1.0,
-            f"rewards, observed minus expected: {_told(self.bias)}": bool(bias),
             "no arm is ever explored: pass exploration=0.02": self.recent
             and not self.exploration_share,
         }
-        return [words for words, true in signs.items() if true]
+        return [words for words, true in signs.items() if true] + [str(m) for m in self.misfits]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON knows it."""
@@ -172,6 +173,7 @@ def health(runtime: Runtime, since: float | None) -> Health:
         **memory(runtime.learner, lines, runtime.writer.clock),
         bias=bias,
         calibration=bins,
+        misfits=misfits(lines, definition.latest.features, reward),
         values={name: value(lines, target, reward) for name, target in TARGETS.items()},
         curve=curve(lines, TARGETS, reward),
         metrics=metrics(lines),
