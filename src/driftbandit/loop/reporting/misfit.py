@@ -7,10 +7,10 @@ Its evidence against "the model is right" is the capital of Robbins' normal mixt
 
     E = sqrt(rho / (V + rho)) exp(S^2 / (2 (V + rho)))
 
-with S the sum of the errors and V that of their squares, which may be looked at any time: it exceeds
-1/alpha with probability alpha at most. Capitals of the cells of one column multiply, because their
-decisions are different ones. What is not yet learnt, or has just changed, deviates only for a
-while. So S is what exceeds a tolerance, and 0 if the two halves of the cell's time do not agree.
+with S the sum of the errors and V that of their squares. It may be looked at any time, because it
+exceeds 1/alpha with probability alpha at most. Capitals of the cells of one column multiply,
+because their decisions are different ones. What is not yet learnt, or has just changed, deviates
+only for a while. So S is what exceeds a tolerance, and 0 if the halves of the cell's time differ.
 """
 
 from __future__ import annotations
