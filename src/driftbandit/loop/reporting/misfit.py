@@ -67,11 +67,15 @@ def misfits(lines: list[Line], features: Features, reward: Reward) -> tuple[Misf
     for cells in groups.values():
         sure, worst = _surest(cells)
         if sure > math.log(len(groups) / ALPHA):
-            means = (float(each[worst.rows].mean()) * unit for each in (observed, expected))
-            ends = (float(reward.outside(mean)) for mean in means)
-            found.append(
-                (sure, worst.column, Misfit(worst.what, len(worst.rows), *ends, worst.remedy))
+            seen_mean, mean = (float(each[worst.rows].mean()) for each in (observed, expected))
+            misfit = Misfit(
+                what=worst.what,
+                rows=len(worst.rows),
+                observed=float(reward.outside(unit * seen_mean)),
+                expected=float(reward.outside(unit * mean)),
+                remedy=worst.remedy,
             )
+            found.append((sure, worst.column, misfit))
     return _told(found)
 
 
