@@ -241,7 +241,7 @@ class Calls:
                 contexts, arms = [each.context for each in read], [each.arms for each in read]
                 found = version.features.encode_each(contexts, arms)
                 return [Encoded(version, X[None]) for X in found]
-        except ValueError:
+        except Exception:  # each is tried again, and fails on its own
             pass
         return [None] * len(asked)
 
@@ -266,10 +266,10 @@ def _said(kind: str, id: str, payload: Any, position: Any, at: Any) -> Pending:
 
 
 def _tried(step: Callable[..., Any], *args: Any) -> Any:
-    """Return what a step gives, or why it is refused."""
+    """Return what a step gives, or why it fails: an exception stays with its own call."""
     try:
         return step(*args)
     except LedgerError:
         raise  # it holds for all of them
-    except ValueError as error:
+    except Exception as error:
         return error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
@@ -14,6 +14,7 @@ from driftbandit.service.api.loops import Service
 from driftbandit.service.dashboard.live import LiveViews
 from driftbandit.service.dashboard.page import dashboard
 from driftbandit.service.http.auth import ApiKeys, Authenticator, KeyAuthenticator, OpenAccess
+from driftbandit.service.http.hosts import HostCheck
 from driftbandit.service.http.gateway import Gateway, Page, Receive, Scope, Send
 from driftbandit.service.http.openapi import document
 from driftbandit.service.limits import Limits
@@ -36,6 +37,7 @@ class Application:
         *,
         limits: Limits | None = None,
         open_access: bool = False,
+        allowed_hosts: Sequence[str] = (),
         opener: Opener | None = None,
         authenticator: Authenticator | None = None,
     ) -> None:
@@ -46,9 +48,9 @@ class Application:
         self._light, self._heavy = (ThreadPoolExecutor(n, "driftbandit api") for n in (THREADS, 1))
         own = OpenAccess() if open_access else KeyAuthenticator(ApiKeys(path))
         self._authenticator = authenticator or own
-        self._gateway = Gateway(
-            service, ROUTES, _pages(open_access), self._authenticator, self._light, self._heavy
-        )
+        hosts = HostCheck(allowed_hosts) if open_access or allowed_hosts else None
+        pages, threads = _pages(open_access), (self._light, self._heavy)
+        self._gateway = Gateway(service, ROUTES, pages, self._authenticator, *threads, hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

@@ -32,7 +32,11 @@ def serve(
     open_access: Annotated[
         bool, typer.Option("--open", help="Without keys; on this machine only.")
     ] = False,
-    rate: Annotated[float, typer.Option(help="Requests per second of one key.")] = 5000.0,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="A Host name to answer to; repeat it. With --open: besides localhost."),
+    ] = None,
+    rate: Annotated[float, typer.Option(help="Decisions and other requests per second of one key.")] = 5000.0,
     body: Annotated[int, typer.Option(min=1, help="Bytes of a request at most.")] = 1_000_000,
     arms: Annotated[int, typer.Option(min=1, help="Arms of a decision at most.")] = 1000,
     certificate: Annotated[
@@ -50,6 +54,7 @@ def serve(
     options: dict[str, Any] = {
         "host": host,
         "port": port,
+        "allowed_hosts": allow_host or (),
         "limits": Limits(rate=rate, body=body, arms=arms),
         "certificate": _text(certificate),
         "private_key": _text(private_key),

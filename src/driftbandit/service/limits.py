@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import time
 from collections.abc import Sized
 from dataclasses import dataclass
+from typing import Any
 
 from driftbandit import validate
 from driftbandit.service.errors import RefusedError
+
+
+Arms = dict[str, Any] | list[Any]
+SMALL = 1 << 16  # bytes of a body that is read quickly whatever it holds
+PER_ARM = 25  # bytes of a probability in an answer, with its punctuation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,27 +25,53 @@ class Limits:
     body: int = 1_000_000  # bytes
     batch: int = 1000  # decisions in one request
     arms: int = 1000  # in one decision
+    positions: int = 100  # of one slate
+    scored: int = 50_000  # arms that one request scores: at all positions of all its decisions
+    numbers: int = 5_000_000  # coordinates of all these arms
+    answer: int = 4_000_000  # bytes
     loops: int = 100  # in one ledger
     candidates: int = 10  # of one loop: each of them is trained on all examples
     rows: int = 100_000  # in one evaluation
     streams: int = 100  # dashboards that are open at once
-    rate: float = 5000.0  # requests per second of one key, and twice as many at once
+    rate: float = 5000.0  # decisions, rewards, ... per second of one key, and twice as many at once
     seconds: float = 30.0  # for an answer, and for a body to arrive
 
     def __post_init__(self) -> None:
-        for name in ("body", "batch", "arms", "loops", "candidates", "rows", "streams"):
-            validate.count(name, getattr(self, name), "a limit of the service")
-        for name in ("rate", "seconds"):
-            validate.positive(name, getattr(self, name), "a limit of the service")
+        for field in dataclasses.fields(self):
+            check = validate.count if field.type == "int" else validate.positive
+            check(field.name, getattr(self, field.name), "a limit of the service")
 
     def check_body(self, size: int) -> None:
         if size > self.body:
             raise RefusedError(413, f"a body has at most {self.body} bytes: send less")
 
-    def check_arms(self, arms: Sized) -> None:
+    def check_values(self, raw: bytes) -> None:
+        """Raise if a body holds so many values that reading it would take long."""
+        if len(raw) > SMALL and raw.count(b"{") + raw.count(b"[") > 2 * self.scored:
+            raise RefusedError(413, "a body has at most so many lists and objects: send less")
+
+    def check_decision(self, arms: Arms, k: int | None) -> tuple[int, int]:
+        """Return how many arms a decision scores, and the bytes of its answer."""
         if len(arms) > self.arms:
             raise RefusedError(
                 422, f"a decision has at most {self.arms} arms, got {len(arms)}: send fewer"
+            )
+        if k is not None and k > self.positions:
+            raise RefusedError(422, f"k is at most {self.positions}, got {k}: ask for fewer")
+        places = 1 if k is None or k < 1 else k
+        names = sum(map(len, arms)) if isinstance(arms, dict) else 0
+        return places * len(arms), places * (names + PER_ARM * len(arms))
+
+    def check_total(self, scored: int, coordinates: int, answer: int) -> None:
+        """Raise if all decisions of a request together are too much work, or too long an answer."""
+        most = min(self.scored, self.numbers // coordinates)
+        if scored > most:
+            raise RefusedError(
+                413, f"a request scores at most {most} arms, at all positions, got {scored}: split it"
+            )
+        if answer > self.answer:
+            raise RefusedError(
+                413, f"an answer has at most {self.answer} bytes: send fewer arms or shorter names"
             )
 
     def check_batch(self, decisions: Sized) -> None:
@@ -48,18 +82,34 @@ class Limits:
 
 
 class RateLimiter:
-    """A token bucket for every key: `rate` requests per second, twice as many at once."""
+    """A token bucket for every key: `rate` calls per second, twice as many at once. A batch takes
+    one token for each of its decisions, and may leave the bucket in debt."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
         self._left: dict[str, tuple[float, float]] = {}  # tokens, and when they were counted
 
     def take(self, name: str) -> None:
+        """Take a token for a request; raise if there is none."""
         now, most = time.monotonic(), 2.0 * self._rate
         tokens, then = self._left.get(name, (most, now))
         tokens = min(most, tokens + (now - then) * self._rate)
-        self._left[name] = max(tokens - 1.0, 0.0), now
         if tokens < 1.0:
-            raise RefusedError(
-                429, f"{name!r} sends more than {self._rate:g} requests per second: wait"
-            )
+            self._left[name] = tokens, now
+            raise TooManyError(name, self._rate, (1.0 - tokens) / self._rate)
+        self._left[name] = tokens - 1.0, now
+
+    def charge(self, name: str, calls: int) -> None:
+        """Take tokens for what a request turned out to hold, besides the one it has taken."""
+        tokens, then = self._left[name]
+        self._left[name] = tokens - calls, then
+
+
+class TooManyError(RefusedError):
+    """A key that sends too much; `seconds` is how long it should wait."""
+
+    def __init__(self, name: str, rate: float, seconds: float) -> None:
+        super().__init__(
+            429, f"{name!r} asks for more than {rate:g} decisions or rewards per second: wait"
+        )
+        self.headers = {"retry-after": str(math.ceil(seconds))}

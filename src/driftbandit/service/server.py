@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import uvicorn
@@ -15,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from driftbandit.service.app import Application
 from driftbandit.service.http.auth import ApiKeys
+from driftbandit.service.http.hosts import is_loopback
 from driftbandit.service.limits import Limits
 
 log = logging.getLogger("driftbandit.service")
@@ -102,11 +102,7 @@ class JsonFormatter(logging.Formatter):
 
 def check_host(host: str, open_access: bool) -> None:
     """Raise if a service without keys would listen to other machines."""
-    try:
-        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if open_access and not loopback:
+    if open_access and not is_loopback(host):
         raise ValueError(
             f"--open and --demo are for this machine only, got the host {host!r}: use keys"
         )
@@ -128,6 +124,7 @@ def server(
     port: int = 8100,
     limits: Limits | None = None,
     open_access: bool = False,
+    allowed_hosts: Sequence[str] = (),
     certificate: str | None = None,
     private_key: str | None = None,
     **seams: Any,
@@ -135,7 +132,9 @@ def server(
     """Return a server that is not started yet: `run()` serves until SIGINT or SIGTERM. `seams` are
     for tests, as `Application` has them."""
     check_host(host, open_access)
-    app = Application(path, limits=limits, open_access=open_access, **seams)
+    app = Application(
+        path, limits=limits, open_access=open_access, allowed_hosts=allowed_hosts, **seams
+    )
     config = uvicorn.Config(
         app,
         host=host,

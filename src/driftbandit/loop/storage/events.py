@@ -221,6 +221,7 @@ def encode(payload: Any) -> str:
     return text.decode()
 
 
+DEPTH = 32  # lists and mappings inside each other: all who read a payload can follow that far
 PLAIN = {str, int, float, bool, type(None)}
 
 
@@ -228,17 +229,20 @@ def plain_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return raw columns by name as JSON knows them; what is already plain is returned as it is."""
     if type(columns) is dict and PLAIN.issuperset(map(type, columns.values())):
         return columns
-    return plain(columns)
+    return plain(columns, DEPTH)
 
 
-def plain(value: Any) -> Any:
-    """Return raw values as JSON knows them; missing numbers are None."""
+def plain(value: Any, depth: int = DEPTH + 8) -> Any:
+    """Return raw values as JSON knows them; missing numbers are None. `depth` is how deep they may
+    be nested: by default, as columns inside a payload may be."""
+    if depth == 0:
+        raise ValueError(f"columns must be nested less than {DEPTH} deep: pass flat ones")
     if isinstance(value, Mapping):
-        return {_name(k): plain(v) for k, v in value.items()}
+        return {_name(k): plain(v, depth - 1) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
+        return [plain(v, depth - 1) for v in value]
     if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return plain(value.tolist(), depth)
     if isinstance(value, np.generic):
         return plain(value.item())
     if value is None or isinstance(value, bool):

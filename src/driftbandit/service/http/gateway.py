@@ -21,6 +21,7 @@ import msgspec
 from driftbandit.service.api.loops import Call, Reply, Service
 from driftbandit.service.errors import MEDIA, RefusedError, headers, problem
 from driftbandit.service.http.auth import Authenticator
+from driftbandit.service.http.hosts import HostCheck
 from driftbandit.service.limits import RateLimiter
 from driftbandit.service.routes import AS_TOML, Route
 
@@ -59,7 +60,8 @@ class Page(NamedTuple):
 
 class Gateway:
     """Answers requests for routes and pages. `light` and `heavy` run endpoints that are not
-    asynchronous; `heavy` those that read much of a log, one after the other."""
+    asynchronous; `heavy` those that read much of a log, one after the other. `hosts` says which
+    names and pages may ask; without it, all."""
 
     def __init__(
         self,
@@ -69,7 +71,9 @@ class Gateway:
         authenticator: Authenticator,
         light: Executor,
         heavy: Executor,
+        hosts: HostCheck | None = None,
     ) -> None:
+        self._hosts = hosts
         self._service, self._authenticator = service, authenticator
         self._light, self._heavy = light, heavy
         self._seconds = service.limits.seconds
@@ -113,6 +117,8 @@ class Gateway:
         begun, route = time.perf_counter(), None
         method, path = scope["method"], scope["raw_path"].decode("latin-1")
         try:
+            if self._hosts is not None:
+                self._hosts.check(dict(scope["headers"]))
             if path in self._pages and method in ("GET", "HEAD"):
                 page = self._pages[path]
                 return await _send(send, 200, page.text, page.media, page.headers)
@@ -167,10 +173,10 @@ class Gateway:
     async def _body(self, decoders: Decoders, head: dict[bytes, bytes], receive: Receive) -> Any:
         if not decoders:
             return None
-        sent = head.get(b"content-type", b"application/json").decode("latin-1")
+        sent = head.get(b"content-type", b"").decode("latin-1")  # without one, no preflight
         kind = sent if sent in decoders else sent.partition(";")[0].strip()
         if kind not in decoders:
-            raise RefusedError(415, f"send {' or '.join(decoders)}, got {kind!r}")
+            raise RefusedError(415, f"Content-Type must be {' or '.join(decoders)}, got {kind!r}")
         self._service.limits.check_body(int(head.get(b"content-length", 0)))
         return decoders[kind](await self._read(receive))
 
