@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import os
 from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
@@ -37,7 +36,7 @@ def closest(given: Any, known: Iterable[Any], cutoff: float = 0.5) -> str | None
 
     def shared(name: str) -> tuple[float, int]:
         common = sum(min(n, letters[letter]) for letter, n in Counter(name).items())
-        return common / (len(name) + len(word)), len(os.path.commonprefix((name, word)))
+        return common / (len(name) + len(word)), sum(map(operator.eq, name, word))
 
     names = sorted(name for name in map(str, known) if 0 < len(name) <= COMPARED)
     near = max(names, key=shared, default="")

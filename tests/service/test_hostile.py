@@ -12,7 +12,7 @@ import pytest
 from serving import ARMS, NEWS, Process, ask, until_ready
 
 ASKED, DECISION = "/v1/loops/news/decisions", {"context": {"age": 30}, "arms": ARMS}
-HEAD = f"POST {ASKED} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n".encode()
+HEAD = f"POST {ASKED} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n".encode()
 MB = 2**20
 PROC = Path("/proc/self/clear_refs")
 pytestmark = pytest.mark.skipif(not PROC.exists(), reason="no /proc to read memory from")
@@ -92,9 +92,9 @@ def test_many_send_ten_megabytes_at_once(served):
 @pytest.mark.parametrize(
     "head",
     [
-        b"GET /healthz HTTP/1.1\r\nhost: x\r\nx: " + b"y" * 20 * MB + b"\r\n\r\n",
-        b"GET /healthz HTTP/1.1\r\nhost: x\r\n" + b"x: y\r\n" * 2 * MB + b"\r\n",
-        b"GET /" + b"x" * 20 * MB + b" HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: " + b"y" * 20 * MB + b"\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n" + b"x: y\r\n" * 2 * MB + b"\r\n",
+        b"GET /" + b"x" * 20 * MB + b" HTTP/1.1\r\nhost: localhost\r\n\r\n",
     ],
     ids=["a long header", "many headers", "a long path"],
 )
@@ -110,8 +110,8 @@ def test_heads_without_end(served, head):
         HEAD + b"content-length: 9\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
         HEAD + b"content-length: " + b"9" * 400 + b"\r\n\r\n",
         HEAD + b"transfer-encoding: chunked\r\n\r\nzz\r\n",
-        HEAD.replace(b"x", b"\xff\x00") + b"\r\n",
-        b"GET http://[/ HTTP/1.1\r\nhost: x\r\n\r\n",
+        HEAD.replace(b"localhost", b"\xff\x00") + b"\r\n",
+        b"GET http://[/ HTTP/1.1\r\nhost: localhost\r\n\r\n",
         b"\x16\x03\x01" + bytes(range(256)),
         b"GET /healthz HTTP/9.9\r\n\r\n",
     ],
@@ -138,7 +138,7 @@ def test_slow_clients_do_not_hold_others(served):
             if k % 2:
                 connection.sendall(HEAD[: k % len(HEAD)])
             else:
-                connection.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n" * 50)
+                connection.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 50)
         spent = []
         for k in range(50):
             slow[2 * k + 1].sendall(b"x")

@@ -22,7 +22,7 @@ from driftbandit import Client, Loop
 from driftbandit.cli import app as cli
 from driftbandit.client.client import ServiceError, UnreachableError
 from driftbandit.loop.config import Changeable, Options
-from driftbandit.service import server as server_module
+from driftbandit.service.http import connections
 from driftbandit.service.http.auth import ApiKeys
 from driftbandit.service.http.openapi import document
 from driftbandit.service.limits import Limits
@@ -293,9 +293,13 @@ def test_other_media_and_headers(port):
 
 
 def test_slow_and_chunked_bodies_do_not_hold_others(tmp_path):
-    head = b"POST /v1/loops/news/decisions HTTP/1.1\r\nhost: x\r\n"
+    head = b"POST /v1/loops/news/decisions HTTP/1.1\r\nhost: localhost\r\n"
+    head += b"content-type: application/json\r\n"
+    with in_thread(tmp_path / "shop.db") as port:
+        assert ask(port, "PUT", "/v1/loops/news", NEWS)[0] == 201
     limits = Limits(body=20_000, seconds=0.5)
     with in_thread(tmp_path / "shop.db", limits=limits) as port:
+        until_ready(port)
         with socket.create_connection(("127.0.0.1", port)) as slow:
             slow.sendall(head + b"content-length: 100\r\n\r\n{")
             assert ask(port, "GET", "/healthz")[0] == 200
@@ -308,15 +312,16 @@ def test_slow_and_chunked_bodies_do_not_hold_others(tmp_path):
 
 
 def test_connections_without_a_request_are_closed(tmp_path, monkeypatch):
-    monkeypatch.setattr(server_module, "HEADERS", 0.2)
+    monkeypatch.setattr(connections, "FIRST", 0.2)
+    monkeypatch.setattr(connections, "LOOK", 0.1)
     with in_thread(tmp_path / "shop.db") as port:
-        for sent in (b"", b"GET /healthz HTTP/1.1\r\nhost: x\r\n"):
+        for sent in (b"", b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n"):
             with socket.create_connection(("127.0.0.1", port), timeout=5) as slow:
                 slow.sendall(sent)
                 assert slow.recv(100) == b""
         with socket.create_connection(("127.0.0.1", port), timeout=5) as resting:
             for pause in (0.3, 0.0):  # between two requests a connection may rest
-                resting.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+                resting.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
                 assert b"alive" in resting.recv(4096)
                 time.sleep(pause)
 
@@ -448,13 +453,25 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path):
 
 def test_a_key_has_its_rate(tmp_path):
     with in_thread(tmp_path / "shop.db", limits=Limits(rate=2.0)) as port:
-        answers = [ask(port, "GET", "/v1/loops") for _ in range(6)]
-        statuses = [status for status, _, _ in answers]
-        assert statuses[:4] == [200] * 4
-        assert statuses[-1] == 429
-        assert answers[-1][2]["retry-after"] == "1"
+        assert [ask(port, "GET", "/v1/loops")[0] for _ in range(4)] == [200] * 4
+        begun = time.monotonic()
+        status, _, headers = ask(port, "GET", "/v1/loops")
+        assert (status, headers["retry-after"]) == (429, "1")
+        assert 0.2 < time.monotonic() - begun < 1.5  # a client that goes on is slowed down
         time.sleep(0.6)
         assert ask(port, "GET", "/v1/loops")[0] == 200
+
+
+def test_the_rate_counts_decisions(tmp_path):
+    """A batch counts as its decisions, and is paid for before the next request."""
+    with in_thread(tmp_path / "shop.db", limits=Limits(rate=100.0)) as port:
+        assert ask(port, "PUT", "/v1/loops/news", NEWS)[0] == 201
+        asked = {"decisions": [DECISION] * 450}
+        assert ask(port, "POST", "/v1/loops/news/batches", asked)[0] == 200
+        status, problem, headers = ask(port, "POST", "/v1/loops/news/decisions", DECISION)
+        assert status == 429
+        assert "per second" in problem["detail"]
+        assert 1 <= int(headers["retry-after"]) <= 3
 
 
 def test_a_client_waits_for_a_service_and_falls_back(tmp_path):

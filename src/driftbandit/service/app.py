@@ -14,8 +14,8 @@ from driftbandit.service.api.loops import Service
 from driftbandit.service.dashboard.live import LiveViews
 from driftbandit.service.dashboard.page import dashboard
 from driftbandit.service.http.auth import ApiKeys, Authenticator, KeyAuthenticator, OpenAccess
-from driftbandit.service.http.hosts import HostCheck
 from driftbandit.service.http.gateway import Gateway, Page, Receive, Scope, Send
+from driftbandit.service.http.hosts import HostCheck
 from driftbandit.service.http.openapi import document
 from driftbandit.service.limits import Limits
 from driftbandit.service.ops.metrics import Metrics

@@ -36,7 +36,7 @@ def serve(
         list[str] | None,
         typer.Option(help="A Host name to answer to; repeat it. With --open: besides localhost."),
     ] = None,
-    rate: Annotated[float, typer.Option(help="Decisions and other requests per second of one key.")] = 5000.0,
+    rate: Annotated[float, typer.Option(help="Calls per second of one key.")] = 5000.0,
     body: Annotated[int, typer.Option(min=1, help="Bytes of a request at most.")] = 1_000_000,
     arms: Annotated[int, typer.Option(min=1, help="Arms of a decision at most.")] = 1000,
     certificate: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from http import HTTPStatus
 
@@ -20,6 +21,8 @@ from driftbandit.service.schema.messages import FieldDifference, LeadInfo, Probl
 
 log = logging.getLogger("driftbandit.service")
 MEDIA = "application/problem+json"
+# Paths, addresses of databases, and what PostgreSQL says of its server.
+PLACES = re.compile(r"""'[^']*[/\\][^']*'|"[^"]*[/\\][^"]*"|at "[^"]*"[^:;]*""")
 RETRY = {429: "1", 503: "1"}  # seconds after which to ask again
 
 
@@ -57,6 +60,11 @@ def problem(error: Exception) -> ProblemDetails:
     leads = tuple(filled(LeadInfo, each) for each in getattr(error, "leads", ()))
     difference = getattr(error, "difference", ())
     return ProblemDetails(HTTPStatus(status).phrase, status, detail, difference, leads)
+
+
+def without_path(detail: str, path: str) -> str:
+    """Return what went wrong, without where the ledger is: that is for the log."""
+    return PLACES.sub("(path)", detail.replace(repr(path), "(path)"))
 
 
 def status_of(error: Exception) -> int:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import math
 import time
-from collections.abc import Sized
+from collections import deque
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 from typing import Any
 
 from driftbandit import validate
 from driftbandit.service.errors import RefusedError
 
-
-Arms = dict[str, Any] | list[Any]
+Arms = Mapping[str, Any] | list[Any]
+Owner = tuple[str, str]  # an API key, and the loop that it asks
 SMALL = 1 << 16  # bytes of a body that is read quickly whatever it holds
 PER_ARM = 25  # bytes of a probability in an answer, with its punctuation
 
@@ -28,7 +30,9 @@ class Limits:
     positions: int = 100  # of one slate
     scored: int = 50_000  # arms that one request scores: at all positions of all its decisions
     numbers: int = 5_000_000  # coordinates of all these arms
-    answer: int = 4_000_000  # bytes
+    answer: int = 2_000_000  # bytes
+    requests: int = 64  # of one key to one loop that are under way at once; others wait
+    held: int = 4_000_000  # bytes of these requests
     loops: int = 100  # in one ledger
     candidates: int = 10  # of one loop: each of them is trained on all examples
     rows: int = 100_000  # in one evaluation
@@ -48,7 +52,9 @@ class Limits:
     def check_values(self, raw: bytes) -> None:
         """Raise if a body holds so many values that reading it would take long."""
         if len(raw) > SMALL and raw.count(b"{") + raw.count(b"[") > 2 * self.scored:
-            raise RefusedError(413, "a body has at most so many lists and objects: send less")
+            raise RefusedError(
+                413, f"a body has at most {2 * self.scored} lists and objects: send less"
+            )
 
     def check_decision(self, arms: Arms, k: int | None) -> tuple[int, int]:
         """Return how many arms a decision scores, and the bytes of its answer."""
@@ -59,7 +65,7 @@ class Limits:
         if k is not None and k > self.positions:
             raise RefusedError(422, f"k is at most {self.positions}, got {k}: ask for fewer")
         places = 1 if k is None or k < 1 else k
-        names = sum(map(len, arms)) if isinstance(arms, dict) else 0
+        names = 0 if isinstance(arms, list) else sum(map(len, arms))
         return places * len(arms), places * (names + PER_ARM * len(arms))
 
     def check_total(self, scored: int, coordinates: int, answer: int) -> None:
@@ -67,7 +73,8 @@ class Limits:
         most = min(self.scored, self.numbers // coordinates)
         if scored > most:
             raise RefusedError(
-                413, f"a request scores at most {most} arms, at all positions, got {scored}: split it"
+                413,
+                f"a request scores at most {most} arms, at all positions, got {scored}: split it",
             )
         if answer > self.answer:
             raise RefusedError(
@@ -79,6 +86,58 @@ class Limits:
             raise RefusedError(
                 413, f"a batch has at most {self.batch} decisions, got {len(decisions)}: split it"
             )
+
+
+class Share:
+    """What one key has under way at one loop, and what waits for its turn."""
+
+    def __init__(self) -> None:
+        self.requests, self.size = 0, 0
+        self.waiting: deque[tuple[asyncio.Future[None], int]] = deque()
+
+
+class UnderWay:
+    """Lets in so many requests of one key to one loop at once, and so many bytes of them; the
+    others wait in their order, and their bodies are not read. Used by the event loop alone."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._shares: dict[Owner, Share] = {}
+
+    async def enter(self, owner: Owner, size: int) -> None:
+        """Wait for the turn of a request of this size."""
+        share = self._shares.get(owner)
+        if share is None:
+            share = self._shares[owner] = Share()
+        if not share.waiting and self._fits(share, size):
+            share.requests += 1
+            share.size += size
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        share.waiting.append((turn, size))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                share.waiting.remove((turn, size))
+            else:
+                self.leave(owner, size)
+            raise
+
+    def leave(self, owner: Owner, size: int) -> None:
+        """End a request; those that fit now have their turn."""
+        share = self._shares[owner]
+        share.requests -= 1
+        share.size -= size
+        while share.waiting and self._fits(share, share.waiting[0][1]):
+            turn, more = share.waiting.popleft()
+            share.requests += 1
+            share.size += more
+            turn.set_result(None)
+
+    def _fits(self, share: Share, size: int) -> bool:
+        room = share.size + size <= self._limits.held or not share.requests
+        return room and share.requests < self._limits.requests
 
 
 class RateLimiter:
@@ -112,4 +171,4 @@ class TooManyError(RefusedError):
         super().__init__(
             429, f"{name!r} asks for more than {rate:g} decisions or rewards per second: wait"
         )
-        self.headers = {"retry-after": str(math.ceil(seconds))}
+        self.seconds, self.headers = seconds, {"retry-after": str(math.ceil(seconds))}

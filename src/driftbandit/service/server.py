@@ -6,87 +6,57 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Sequence
+from functools import partial
+from types import FrameType
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from driftbandit.service.app import Application
 from driftbandit.service.http.auth import ApiKeys
+from driftbandit.service.http.connections import BoundedProtocol, Slots
 from driftbandit.service.http.hosts import is_loopback
 from driftbandit.service.limits import Limits
 
 log = logging.getLogger("driftbandit.service")
-HEADERS = 10.0  # seconds for the head of a request to arrive
-HEAD = 65_536  # bytes of a head, and what comes with its last part
-LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 CONNECTIONS = 1000
+NEW = 128  # connections that are accepted in one step of the event loop
 IDLE, STOP = 30, 10  # seconds: of a connection without requests; for requests under way
+LAST = 25.0  # seconds after which a process that was told to stop ends, whatever it waits for
 
 
-class JoinedWrites:
-    """A transport that sends all writes of one step of the event loop at once: head and body of an
-    answer are one system call, and one packet."""
+class Server(uvicorn.Server):
+    """A server that ends in time: if a database or a client holds it up after SIGTERM or Ctrl-C,
+    the process ends all the same. What was acknowledged is in the ledger."""
 
-    def __init__(self, transport: Any, call_soon: Callable[..., Any]) -> None:
-        self._transport, self._call_soon = transport, call_soon
-        self._parts: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        if not self._parts:
-            self._call_soon(self._flush)
-        self._parts.append(data)
-
-    def _flush(self) -> None:
-        parts, self._parts = self._parts, []
-        if parts:
-            self._transport.write(b"".join(parts))
-
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            end = threading.Timer(LAST, _end)
+            end.daemon = True
+            end.start()
+        super().handle_exit(sig, frame)
 
 
-class BoundedProtocol(HttpToolsProtocol):
-    """Closes connections that do not send the head of a request in time, or a very long one."""
+def _end() -> None:
+    log.error("not stopped after %d seconds, so the process ends: the ledger has it all", LAST)
+    os._exit(1)
 
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(JoinedWrites(transport, self.loop.call_soon))  # type: ignore[arg-type]
-        self._size = 0  # bytes of a head that is not complete
-        self._since: float | None = self.loop.time()  # when that head began
-        self._timer = self.loop.call_later(HEADERS, self._check)
 
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._size = 0 if self._since is None else self._size + len(data)
-        if self._size > HEAD and not self.transport.is_closing():
-            self.transport.write(LARGE)
-            self.transport.close()
-
-    def on_message_begin(self) -> None:
-        if self._since is None:
-            self._since = self.loop.time()
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        self._since = None
-        super().on_headers_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._timer.cancel()
-        super().connection_lost(exc)
-
-    def _check(self) -> None:
-        """Close the connection if a head is late; one timer serves all requests of it."""
-        left = HEADERS if self._since is None else self._since + HEADERS - self.loop.time()
-        if left > 0.0:
-            self._timer = self.loop.call_later(left, self._check)
-        elif not self.transport.is_closing():
-            self.transport.close()
+def connections() -> int:
+    """Return how many connections there may be at once; half of the files of this process."""
+    try:
+        import resource  # not on Windows
+    except ImportError:
+        return CONNECTIONS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    endless = resource.RLIM_INFINITY
+    wanted = 4 * CONNECTIONS if hard == endless else min(hard, 4 * CONNECTIONS)
+    if soft != endless and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return CONNECTIONS if soft == endless else min(CONNECTIONS, soft // 2)
 
 
 class JsonFormatter(logging.Formatter):
@@ -139,10 +109,10 @@ def server(
         app,
         host=host,
         port=port,
-        http=BoundedProtocol,
+        http=partial(BoundedProtocol, Slots(connections())),  # type: ignore[arg-type]
         ws="none",
         lifespan="on",
-        limit_concurrency=CONNECTIONS,
+        backlog=NEW,
         timeout_keep_alive=IDLE,
         timeout_graceful_shutdown=STOP,
         server_header=False,
@@ -152,7 +122,7 @@ def server(
         ssl_certfile=certificate,
         ssl_keyfile=private_key,
     )
-    made = uvicorn.Server(config)
+    made = Server(config)
     app.views.stopping = lambda: made.should_exit  # streams end before the server waits for them
     return made
 

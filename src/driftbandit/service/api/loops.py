@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from driftbandit.loop.deciding.types import Decision, Slate
@@ -35,13 +36,16 @@ class Call(NamedTuple):
     query: dict[str, str]
     body: Any
     loop: Loop  # open; None if the route is about no loop
+    key: str = ""  # name of the API key
 
-    async def submit(self, calls: LoopCalls) -> list[Any]:
-        """Return answers of the loop, or errors in their place; other requests share the write."""
-        return await self.service.batcher.call(self.path["name"], self.loop, calls)
+    async def submit(self, calls: LoopCalls, scored: int = 0) -> list[Any]:
+        """Return answers of the loop, or errors in their place; other requests share the write.
+        `scored` is how many arms all calls score."""
+        asked = self.path["name"], self.loop, calls
+        return await self.service.batcher.call(self.key, *asked, scored)
 
-    async def submit_one(self, kind: str, options: dict[str, Any]) -> Any:
-        (answer,) = await self.submit([(kind, options)])
+    async def submit_one(self, kind: str, options: dict[str, Any], scored: int = 0) -> Any:
+        (answer,) = await self.submit([(kind, options)], scored)
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -90,7 +94,8 @@ def names(call: Call) -> Reply:
 
 
 async def decide(call: Call) -> Reply:
-    found = await call.submit_one("decide", _asked(call.body, call.service.limits))
+    scored = _scored(call, [call.body])
+    found = await call.submit_one("decide", _asked(call.body), scored)
     call.service.views.note(call.path["name"], found)
     return Reply(200, _response(found))
 
@@ -121,18 +126,30 @@ async def record(call: Call) -> Reply:
 
 async def _each(call: Call, kind: str) -> list[Any]:
     """Many calls of one kind; in place of one that is refused stands the error."""
-    limits = call.service.limits
-    limits.check_batch(call.body.decisions)
-    answers = await call.submit([(kind, _asked(each, limits)) for each in call.body.decisions])
+    decisions = call.body.decisions
+    call.service.limits.check_batch(decisions)
+    scored = _scored(call, decisions)
+    answers = await call.submit([(kind, _asked(each)) for each in decisions], scored)
     for each in answers:
         if isinstance(each, LedgerError):
             raise each
     return answers
 
 
-def _asked(body: m.DecisionRequest | m.FallbackRecord, limits: Limits) -> dict[str, Any]:
+def _scored(call: Call, decisions: Sequence[m.DecisionRequest | m.FallbackRecord]) -> int:
+    """Return how many arms a request scores; raise if that, or the answer, would be too much."""
+    limits, catalogue, scored, size = call.service.limits, call.loop.runtime.catalogue, 0, 0
+    offered = {} if catalogue is None else catalogue.arms
+    for each in decisions:
+        arms = offered if each.arms is None else each.arms
+        more, longer = limits.check_decision(arms, each.k)
+        scored, size = scored + more, size + longer
+    limits.check_total(scored, call.loop.features.size, size)
+    return scored
+
+
+def _asked(body: m.DecisionRequest | m.FallbackRecord) -> dict[str, Any]:
     """The options of `Loop.decide`, or of `Loop.record_fallback`."""
-    limits.check_arms(body.arms or ())
     return {
         "context": body.context,
         "arms": body.arms,

@@ -19,10 +19,10 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from driftbandit.service.api.loops import Call, Reply, Service
-from driftbandit.service.errors import MEDIA, RefusedError, headers, problem
+from driftbandit.service.errors import MEDIA, RefusedError, headers, problem, without_path
 from driftbandit.service.http.auth import Authenticator
 from driftbandit.service.http.hosts import HostCheck
-from driftbandit.service.limits import RateLimiter
+from driftbandit.service.limits import Owner, RateLimiter, TooManyError, UnderWay
 from driftbandit.service.routes import AS_TOML, Route
 
 Decoders = dict[str, Callable[[bytes], Any]]  # by media type
@@ -35,7 +35,10 @@ STRICT = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
-JSON, TOML = "application/json", "application/toml"
+JSON, TOML, EVENTS = "application/json", "application/toml", "text/event-stream"
+SLOWED = 1.0  # seconds that a key waits for the answer that it asks too much
+LONG = 1 << 16  # bytes of an answer that is waited for until it is read
+CHARGED = 4096  # bytes of a body that count as one more call
 PARAMETER = 0  # stands for a name in a path; parts of paths are text, so none is equal to it
 encode = msgspec.json.Encoder().encode
 
@@ -48,6 +51,8 @@ class Endpoint(NamedTuple):
     parameters: list[str]
     is_async: bool
     has_loop: bool
+    is_batch: bool
+    takes_turn: bool  # with other requests of its key; not what is read for long
 
 
 class Page(NamedTuple):
@@ -77,7 +82,7 @@ class Gateway:
         self._service, self._authenticator = service, authenticator
         self._light, self._heavy = light, heavy
         self._seconds = service.limits.seconds
-        self._rates = RateLimiter(service.limits.rate)
+        self._rates, self._under_way = RateLimiter(service.limits.rate), UnderWay(service.limits)
         self._pages = pages
         self._tree: dict[Any, Any] = {}
         for route in routes:
@@ -89,7 +94,10 @@ class Gateway:
             node = node.setdefault(PARAMETER if part[0] == "{" else part, {})
         names = [part[1:-1] for part in parts if part[0] == "{"]
         is_async = inspect.iscoroutinefunction(route.act)
-        endpoint = Endpoint(route, _decoders(route), names, is_async, route.needs_loop)
+        is_batch = "decisions" in getattr(route.body, "__struct_fields__", ())
+        takes_turn = not route.heavy and route.answers[0][1] != "stream"
+        known = is_async, route.needs_loop, is_batch, takes_turn
+        endpoint = Endpoint(route, _decoders(route), names, *known)
         node.setdefault(None, {})[route.method] = endpoint
 
     def find(self, method: str, path: str) -> tuple[Endpoint, dict[str, str]]:
@@ -114,6 +122,16 @@ class Gateway:
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, whatever happens."""
+        held: list[tuple[Owner, int]] = []  # what counts as under way until the answer is sent
+        try:
+            await self._answer(scope, receive, send, held)
+        finally:
+            for each in held:
+                self._under_way.leave(*each)
+
+    async def _answer(
+        self, scope: Scope, receive: Receive, send: Send, held: list[tuple[Owner, int]]
+    ) -> None:
         begun, route = time.perf_counter(), None
         method, path = scope["method"], scope["raw_path"].decode("latin-1")
         try:
@@ -124,42 +142,66 @@ class Gateway:
                 return await _send(send, 200, page.text, page.media, page.headers)
             endpoint, names = self.find(method, path)
             route = endpoint.route
-            reply = await self._reply(endpoint, names, scope, receive)
+            reply = await self._reply(endpoint, names, scope, receive, held)
             status, text, media, more = reply.status, reply.message, reply.media, None
             if media == JSON:
                 text = encode(text)
         except Exception as error:
-            told = problem(error)
-            status, text, media = told.status, encode(told), MEDIA
-            more = headers(status) | getattr(error, "headers", {})
+            status, text, media, more = await self._refusal(error)
         if route is not None:
             seconds = time.perf_counter() - begun
             self._service.metrics.count(route.method, route.path, status, seconds)
         if isinstance(text, bytes):
             return await _send(send, status, text, media, more)
-        return await _stream(receive, send, status, text, media)
+        try:
+            async with asyncio.timeout(self._seconds if media == EVENTS else None):
+                await _stream(receive, send, status, text, media)
+        except TimeoutError:  # it is not read, or too slowly
+            scope["connection"].abort()
+
+    async def _refusal(self, error: Exception) -> tuple[int, bytes, str, dict[str, str]]:
+        """Return an error as an answer; a key that asks too much waits for it."""
+        if isinstance(error, TooManyError):
+            await asyncio.sleep(min(error.seconds, SLOWED))
+        told = problem(error)
+        if told.status == 503:
+            told.detail = without_path(told.detail, self._service.pool.path)
+        more = headers(told.status) | getattr(error, "headers", {})
+        return told.status, encode(told), MEDIA, more
 
     async def _reply(
-        self, endpoint: Endpoint, names: dict[str, str], scope: Scope, receive: Receive
+        self,
+        endpoint: Endpoint,
+        names: dict[str, str],
+        scope: Scope,
+        receive: Receive,
+        held: list[tuple[Owner, int]],
     ) -> Reply:
         route, head = endpoint.route, dict(scope["headers"])
         loop: Any = None
         if route.role is None:
             return route.act(Call(self._service, names, {}, None, loop))
         header = head.get(b"authorization")
-        who = self._authenticator.check(header and header.decode("latin-1"), route.role)
-        self._rates.take(who.name)
-        query, read = _query(scope) if route.query else {}, False
+        key = self._authenticator.check(header and header.decode("latin-1"), route.role).name
+        if (connection := scope.get("connection")) is not None:
+            connection.admit(key)
+        self._rates.take(key)
+        query, body, reading = _query(scope) if route.query else {}, None, False
         try:
             async with asyncio.timeout(self._seconds):
-                body = await self._body(endpoint.decoders, head, receive)
-                read = True
                 if endpoint.has_loop:
                     loop = await self._service.pool.wait_for(names["name"])
-                call = Call(self._service, names, query, body, loop)
-                return await self._act(endpoint, call)
+                if endpoint.takes_turn:
+                    turn = (key, names.get("name", "")), self._size(endpoint.decoders, head)
+                    await self._under_way.enter(*turn)
+                    held.append(turn)
+                if endpoint.decoders:
+                    reading = True
+                    raw, reading = await self._read(receive), False
+                    body = self._decoded(endpoint, head, raw, key)
+                return await self._act(endpoint, Call(self._service, names, query, body, loop, key))
         except TimeoutError:
-            if not read:
+            if reading:
                 raise RefusedError(408, "the body took too long: send it at once") from None
             raise
 
@@ -170,15 +212,24 @@ class Gateway:
         threads = self._heavy if route.heavy else self._light
         return await asyncio.get_running_loop().run_in_executor(threads, route.act, call)
 
-    async def _body(self, decoders: Decoders, head: dict[bytes, bytes], receive: Receive) -> Any:
+    def _size(self, decoders: Decoders, head: dict[bytes, bytes]) -> int:
+        """Return how many bytes a body may have, before it is read."""
         if not decoders:
-            return None
-        sent = head.get(b"content-type", b"").decode("latin-1")  # without one, no preflight
-        kind = sent if sent in decoders else sent.partition(";")[0].strip()
+            return 0
+        kind = _kind(head)
         if kind not in decoders:
             raise RefusedError(415, f"Content-Type must be {' or '.join(decoders)}, got {kind!r}")
-        self._service.limits.check_body(int(head.get(b"content-length", 0)))
-        return decoders[kind](await self._read(receive))
+        size = int(head.get(b"content-length", self._service.limits.body))
+        self._service.limits.check_body(size)
+        return size
+
+    def _decoded(self, endpoint: Endpoint, head: dict[bytes, bytes], raw: bytes, key: str) -> Any:
+        """Return the message in a body; what it holds counts for the rate of its key."""
+        self._service.limits.check_values(raw)
+        body = endpoint.decoders[_kind(head)](raw)
+        calls = len(body.decisions) if endpoint.is_batch else 1
+        self._rates.charge(key, max(calls, len(raw) // CHARGED) - 1)
+        return body
 
     async def _read(self, receive: Receive) -> bytes:
         parts, size, more = [], 0, True
@@ -214,6 +265,13 @@ def _decoders(route: Route) -> Decoders:
     return found
 
 
+def _kind(head: dict[bytes, bytes]) -> str:
+    """Return the media type of a body. None is no JSON: a page may send such a body to any server,
+    without asking it first."""
+    sent = head.get(b"content-type", b"").decode("latin-1")
+    return sent if sent in (JSON, TOML) else sent.partition(";")[0].strip()
+
+
 def _decoded(part: str) -> str:
     if "%" not in part and part.isascii():
         return part
@@ -240,6 +298,9 @@ async def _send(
     head = [(b"content-type", media.encode()), (b"content-length", b"%d" % len(text))]
     head += _encoded({**STRICT, **more}) if more else FIXED
     await send({"type": "http.response.start", "status": status, "headers": head})
+    if len(text) > LONG:  # it counts as under way until it is read
+        await send({"type": "http.response.body", "body": text, "more_body": True})
+        text = b""
     await send({"type": "http.response.body", "body": text})
 
 

@@ -17,6 +17,7 @@ from driftbandit.validate import show
 
 REMEDY = "ask for localhost or 127.0.0.1, or start the service with --allow-host NAME"
 ELSEWHERE = (b"cross-site", b"same-site")  # what browsers say of a page from another server
+FOLLOWED = b"navigate"  # and of a link that the user has followed: the other page reads nothing
 
 
 def is_loopback(host: str) -> bool:
@@ -44,7 +45,7 @@ class HostCheck:
         origin = head.get(b"origin")
         if origin is not None:
             self._check_origin(origin.decode("latin-1"), host)
-        elif head.get(b"sec-fetch-site") in ELSEWHERE and head.get(b"sec-fetch-mode") != b"navigate":
+        elif head.get(b"sec-fetch-site") in ELSEWHERE and head.get(b"sec-fetch-mode") != FOLLOWED:
             raise RefusedError(403, f"a page of another server asks: {REMEDY}")
 
     def _allows(self, host: str) -> bool:

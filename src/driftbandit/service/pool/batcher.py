@@ -1,12 +1,19 @@
-"""Calls that wait at the same time are made together: one thread computes, one write stores."""
+"""Calls that wait at the same time are made together: one thread computes, one write stores.
+
+Every API key that waits for a loop gets the same share of a group, and a request with many calls
+is made in parts. So a key that asks for much waits for itself, and hardly holds up the others.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import queue
 import threading
+import time
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
 from driftbandit.loop.loop import Loop
@@ -14,89 +21,209 @@ from driftbandit.service.errors import LedgerError
 from driftbandit.service.pool.loop_pool import LoopPool
 
 GROUP = 64  # calls that share a write
+SCORED = 4000  # arms that a group scores, unless one call alone has more
 THREADS = 2  # one computes while the other waits for the disk
+MOST = 32  # threads, when loops do not answer
+STALLED = 0.25  # seconds after which a group no longer counts as busy: other loops get a thread
 
 LoopCalls = Sequence[tuple[str, Mapping[str, Any]]]
 
 
-class Submission(NamedTuple):
-    """Calls of one request, and where their answers go."""
+class Submission:
+    """Calls of one request, and where their answers go. `scored` is how many arms they score."""
 
-    name: str
-    loop: Loop
-    calls: LoopCalls
-    running: asyncio.AbstractEventLoop
-    answer: asyncio.Future[list[Any]]
+    __slots__ = ("answer", "busy", "calls", "key", "loop", "made", "missing", "name", "scored",
+                 "taken")  # fmt: skip
+
+    def __init__(self, key: str, name: str, loop: Loop, calls: LoopCalls, scored: int) -> None:
+        self.key, self.name, self.loop, self.calls = key, name, loop, calls
+        self.scored = max(1, scored // max(1, len(calls)))  # of one call
+        self.taken, self.missing, self.busy = 0, len(calls), False
+        self.made: list[Any] = [None] * len(calls)
+        self.answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+
+    def take(self, calls: int, scored: int) -> Part:
+        """Return the next calls, so many at most, but one at least. Until they are made there is no
+        other part: the calls of a request are stored in their order."""
+        first = self.taken
+        self.taken = min(len(self.calls), first + max(1, min(calls, scored // self.scored)))
+        self.busy = True
+        return Part(self, first, self.taken)
+
+
+class Part(NamedTuple):
+    """Calls of a submission that are made together."""
+
+    of: Submission
+    first: int
+    end: int
+
+
+class FairQueue:
+    """Submissions that wait, by loop and key. Threads take groups; loops take turns, and the keys
+    of a loop have equal shares of a group. A loop has at most `THREADS` groups under way."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Loop, dict[str, deque[Submission]]] = {}
+        self._groups: Counter[Loop] = Counter()  # under way
+        self._lock = threading.Lock()  # guards the two above
+        self._news: queue.SimpleQueue[bool] = queue.SimpleQueue()  # False: stop when all is made
+
+    def put(self, one: Submission) -> None:
+        with self._lock:
+            self._waiting.setdefault(one.loop, {}).setdefault(one.key, deque()).append(one)
+        self._news.put(True)
+
+    def take(self) -> list[Part]:
+        """Wait for a group of one loop; return an empty one at the end."""
+        while True:
+            goes_on = self._news.get()
+            with self._lock:
+                found, left = self._group(), bool(self._waiting)
+            if left and found:
+                self._news.put(True)  # for another thread
+            if not goes_on and (left or found):
+                self._news.put(False)  # the end comes later
+                time.sleep(0.0 if found else 0.001)  # another thread makes what is left
+            if found or not (goes_on or left):
+                return found
+
+    def _group(self) -> list[Part]:
+        for loop in self._waiting:
+            if self._groups[loop] < THREADS and (group := self._parts(self._waiting[loop])):
+                keys = self._waiting.pop(loop)
+                if keys:
+                    self._waiting[loop] = keys  # behind the other loops
+                self._groups[loop] += 1
+                return group
+        return []
+
+    def _parts(self, keys: dict[str, deque[Submission]]) -> list[Part]:
+        """Take the share of every key; the first key is the last one the next time."""
+        calls, scored, group = GROUP // len(keys), SCORED // len(keys), list[Part]()
+        for key in list(keys):
+            group += self._share(keys[key], max(1, calls), scored)
+            waiting = keys.pop(key)
+            if waiting:
+                keys[key] = waiting
+        return group
+
+    def _share(self, waiting: deque[Submission], calls: int, scored: int) -> list[Part]:
+        found: list[Part] = []
+        for one in list(islice(waiting, GROUP)):
+            if calls <= 0 or (scored < one.scored and found):
+                break
+            if one.busy:
+                continue
+            if one.answer.done():  # the request has timed out
+                waiting.remove(one)
+                continue
+            part = one.take(calls, scored)
+            found.append(part)
+            calls -= part.end - part.first
+            scored -= (part.end - part.first) * one.scored
+            if one.taken == len(one.calls):
+                waiting.remove(one)
+        return found
+
+    def done(self, group: list[Part]) -> None:
+        """Let the next parts of these submissions be taken."""
+        with self._lock:
+            for part in group:
+                part.of.busy = False
+            loop = group[0].of.loop
+            self._groups[loop] -= 1
+            if not self._groups[loop]:
+                del self._groups[loop]
+            left = bool(self._waiting)
+        if left:
+            self._news.put(True)
+
+    def close(self, threads: int) -> None:
+        for _ in range(threads):
+            self._news.put(False)
 
 
 class Batcher:
-    """Takes all requests that wait, and makes the calls of each loop together. Its threads only
-    ever meet loops that are open."""
+    """Takes requests that wait, and makes the calls of each loop together. Its threads only ever
+    meet loops that are open. If all of them wait for loops that do not answer, it starts more."""
 
     def __init__(self, pool: LoopPool) -> None:
-        self._pool = pool
-        self._waiting: queue.SimpleQueue[Submission | None] = queue.SimpleQueue()
-        self._threads = [
-            threading.Thread(target=self._run, name=f"driftbandit batch {k}", daemon=True)
-            for k in range(THREADS)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._pool, self._queue = pool, FairQueue()
+        self._busy: dict[threading.Thread, float] = {}  # since when
+        self._threads: list[threading.Thread] = []
+        self._looking = False
+        for _ in range(THREADS):
+            self._start()
 
-    async def call(self, name: str, loop: Loop, calls: LoopCalls) -> list[Any]:
-        """Return answers in order; in place of a call that is refused, the error."""
-        running = asyncio.get_running_loop()
-        answer: asyncio.Future[list[Any]] = running.create_future()
-        self._waiting.put(Submission(name, loop, calls, running, answer))
-        return await answer
+    def _start(self) -> None:
+        thread = threading.Thread(
+            target=self._run, name=f"driftbandit batch {len(self._threads)}", daemon=True
+        )
+        self._threads.append(thread)
+        thread.start()
+
+    async def call(
+        self, key: str, name: str, loop: Loop, calls: LoopCalls, scored: int
+    ) -> list[Any]:
+        """Return answers in order; in place of a call that is refused, the error. `key` is whose
+        share of a group this is."""
+        if not calls:
+            return []
+        one = Submission(key, name, loop, calls, scored)
+        self._queue.put(one)
+        if not self._looking and len(self._busy) >= len(self._threads):
+            self._looking = True
+            one.answer.get_loop().call_later(STALLED, self._look)
+        return await one.answer
+
+    def _look(self) -> None:
+        """Start a thread if all have been busy for long; look again while they are."""
+        busy = list(self._busy.values())
+        self._looking = len(busy) >= len(self._threads) < MOST
+        if self._looking:
+            if max(busy) < time.monotonic() - STALLED:
+                self._start()
+            asyncio.get_running_loop().call_later(STALLED, self._look)
 
     def close(self) -> None:
         """Answer what waits, and stop."""
-        for _ in self._threads:
-            self._waiting.put(None)
-        for thread in self._threads:
+        self._queue.close(len(self._threads))
+        for thread in list(self._threads):
             thread.join()
 
     def _run(self) -> None:
-        while (group := self._take()) is not None:
-            while group:
-                loop = group[0].loop
-                self._make([each for each in group if each.loop is loop])
-                group = [each for each in group if each.loop is not loop]
+        me = threading.current_thread()
+        while group := self._queue.take():
+            self._busy[me] = time.monotonic()
+            try:
+                self._make(group)
+            finally:
+                del self._busy[me]
+                self._queue.done(group)
+            if len(self._threads) > THREADS:  # the others answer again
+                break
+        self._threads.remove(me)
 
-    def _take(self) -> list[Submission] | None:
-        """What waits, up to so many calls; None at the end."""
-        first = self._waiting.get()
-        if first is None:
-            return None
-        group, size = [first], len(first.calls)
-        with suppress(queue.Empty):
-            while size < GROUP:
-                found = self._waiting.get_nowait()
-                if found is None:
-                    self._waiting.put(None)  # after this group
-                    break
-                group.append(found)
-                size += len(found.calls)
-        return group
-
-    def _make(self, group: list[Submission]) -> None:
-        calls = [call for each in group for call in each.calls]
+    def _make(self, group: list[Part]) -> None:
+        first = group[0].of
+        calls = [call for part in group for call in part.of.calls[part.first : part.end]]
         try:
-            made = group[0].loop.submit_many(calls)
+            made = first.loop.submit_many(calls)
         except Exception as error:
             made = [error] * len(calls)
         if any(isinstance(each, LedgerError) for each in made):
-            self._pool.close_if_stopped(group[0].name, group[0].loop)
+            self._pool.close_if_stopped(first.name, first.loop)
         with suppress(RuntimeError):  # the server has stopped meanwhile
-            group[0].running.call_soon_threadsafe(_answer, group, made)
+            first.answer.get_loop().call_soon_threadsafe(_answer, group, made)
 
 
-def _answer(group: list[Submission], made: list[Any]) -> None:
+def _answer(group: list[Part], made: list[Any]) -> None:
     """Hand answers over in the event loop's thread; requests that timed out get none."""
-    first = 0
-    for each in group:
-        end = first + len(each.calls)
-        if not each.answer.done():
-            each.answer.set_result(made[first:end])
-        first = end
+    answers = iter(made)
+    for one, first, end in group:
+        for k in range(first, end):
+            one.made[k] = next(answers)
+        one.missing -= end - first
+        if not one.missing and not one.answer.done():
+            one.answer.set_result(one.made)
