@@ -213,9 +213,9 @@ class Ledger:
         return self._store.ask(query, self._loop, *values)
 
 
-def names(path: str | os.PathLike[str]) -> list[str]:
-    """Return the loops that are declared in a store, which is made if there is none."""
-    store = connect(path, write=True)
+def names(path: str | os.PathLike[str], *, write: bool = True) -> list[str]:
+    """Return the loops that are declared in a store; with `write` it is made if there is none."""
+    store = connect(path, write=write)
     try:
         return [row[0] for row in store.ask("declared_loops")]
     finally:

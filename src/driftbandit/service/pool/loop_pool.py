@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -23,7 +24,12 @@ from driftbandit.service.errors import LedgerError, RefusedError
 from driftbandit.service.schema.options import check_new
 
 log = logging.getLogger("driftbandit.service")
+MOVED = (
+    "the ledger's file was moved, replaced or deleted while the service runs: put it back and "
+    "restart the service"
+)
 PAUSE = 1.0  # seconds between two attempts to open a loop that has stopped
+BETWEEN = 0.05  # seconds between two looks for a loop that is not known
 THREADS = 4  # that open loops
 
 Opener = Callable[..., Loop]  # takes the ledger, name= and the options of a new loop
@@ -36,12 +42,15 @@ class LoopPool:
     def __init__(self, path: str, opener: Opener = Loop) -> None:
         self.path, self._opener = path, opener
         self._known = frozenset(names(path))
+        self._file = file_at(path)  # the ledger's, as long as the service runs
+        self._moved = False
         self._open: dict[str, Loop] = {}
         self._tasks: dict[str, Future[Loop]] = {}  # what is done with a loop that is not open
         self._failed: dict[str, tuple[float, str]] = {}  # when, and what was wrong
         self._lock = threading.Lock()  # guards the four above; never held while a loop works
         self._threads = ThreadPoolExecutor(THREADS, "driftbandit open")
         self._closed = False
+        self._looking, self._looked = asyncio.Lock(), -BETWEEN  # for loops of other services
 
     @property
     def names(self) -> list[str]:
@@ -53,12 +62,15 @@ class LoopPool:
 
     @property
     def ready(self) -> bool:
-        return not self._closed and self._known == self._open.keys()
+        return not (self._closed or self._moved) and self._known == self._open.keys()
 
     def open_all(self) -> None:
         """Open the loops that are not open or have stopped, one after the other; that replays what
         came after their checkpoints. Other services may have declared new ones."""
         self._refresh()
+        if not self._moved and file_at(self.path) != self._file:
+            self._moved = True
+            log.error("%s; it was %r", MOVED, self.path)
         for name, loop in self.opened.items():
             self.close_if_stopped(name, loop)
         for name in self.names:
@@ -68,14 +80,31 @@ class LoopPool:
     def _refresh(self) -> None:
         """Read which loops there are."""
         with suppress(LedgerError):
-            found = names(self.path)
+            found = names(self.path, write=False)
             with self._lock:
                 self._known = self._known.union(found)
 
     async def wait_for(self, name: str) -> Loop:
         """Return the loop of this name once it is open."""
+        if self._moved:
+            raise RefusedError(503, MOVED)
         found = self._open.get(name)
-        return found if found is not None else await _result(self.task(name)[0])
+        if found is not None:
+            return found
+        if name not in self._known and is_url(self.path):
+            await self._look_for(name)
+        return await _result(self.task(name)[0])
+
+    async def _look_for(self, name: str) -> None:
+        """Look for a loop that another service may have declared. One read answers all who asked
+        before it began, and reads have a pause between them, whatever clients ask for."""
+        asked = time.monotonic()
+        async with self._looking:
+            if name in self._known or self._looked > asked:
+                return
+            await asyncio.sleep(self._looked + BETWEEN - asked)
+            self._looked = time.monotonic()
+            await asyncio.to_thread(self._refresh)
 
     async def create(self, name: str, options: Mapping[str, Any]) -> tuple[Loop, bool]:
         """Return the loop of this name, declared with these options if there is none, and whether
@@ -108,7 +137,9 @@ class LoopPool:
         """Raise if there is no use in opening a loop now."""
         if self._closed:
             raise RefusedError(503, "the service is stopping: ask again")
-        if name not in self._known and options is None and not is_url(self.path):
+        if self._moved:
+            raise RefusedError(503, MOVED)
+        if name not in self._known and options is None:
             raise _unknown(name)
         when, wrong = self._failed.get(name, (0.0, ""))
         if time.monotonic() - when < PAUSE:
@@ -132,10 +163,6 @@ class LoopPool:
     def _opened(self, name: str, options: Mapping[str, Any] | None) -> Loop:
         if options is not None:
             return self._opener(self.path, name=name, **options)
-        if name not in self._known:
-            self._refresh()
-        if name not in self._known:
-            raise _unknown(name)
         try:
             return self._opener(self.path, name=name)
         except ValueError as error:
@@ -172,6 +199,15 @@ class LoopPool:
             except ValueError as error:
                 log.error("loop %s did not close well: %s", name, error)
         self._open.clear()
+
+
+def file_at(path: str) -> tuple[int, int] | None:
+    """Return device and number of the file at a path; None if there is none, or for an address."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _unknown(name: str) -> RefusedError:
