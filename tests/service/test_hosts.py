@@ -132,14 +132,11 @@ def test_the_command_allows_names(tmp_path):
         served.stop(signal.SIGTERM)
 
 
-def test_a_host_check_never_raises_anything_else():
-    check = HostCheck()
-    for raw in (b"\xff\x00", b"[", b"]", b"a" * 5000, b":::", b"[::1]", b"%"):
-        for head in ({b"host": raw}, {b"host": b"localhost", b"origin": raw}):
-            try:
-                check.check(head)
-            except ValueError as error:
-                assert "--allow-host" in str(error)
+@pytest.mark.parametrize("raw", [b"\xff\x00", b"[", b"]", b"a" * 5000, b":::", b"%", b"//"])
+def test_odd_names_are_refused_and_nothing_else(raw):
+    for head in ({b"host": raw}, {b"host": b"localhost", b"origin": raw}):
+        with pytest.raises(ValueError, match="--allow-host"):
+            HostCheck().check(head)
 
 
 class Page(http.server.BaseHTTPRequestHandler):
@@ -181,6 +178,7 @@ def test_a_page_in_a_real_browser_promotes_nothing(tmp_path, browser):  # noqa: 
             other.server_close()
 
 
+@pytest.mark.slow
 def test_the_demo_is_checked_like_an_open_service():
     command = [sys.executable, "-m", "driftbandit", "serve", "--demo", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as demo:

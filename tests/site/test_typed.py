@@ -48,6 +48,8 @@ KNOWN = {
     "service.md": {
         "5 s": "a time limit",
         "10 s": "a time limit",
+        "25 s": "a time limit",
+        "4 kB": "CHARGED of service/http/gateway.py",
         "50 times": "tests/service/test_torture.py",
         "75 seconds": "the demo's turns",
     },
