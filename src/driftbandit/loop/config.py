@@ -30,6 +30,7 @@ from driftbandit.reward import Reward
 CLOCKS = ("wall", "events")
 MODES = ("active", "apprentice")
 LEVEL = 0.95
+RUN_LENGTH = 1e7
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_ARMS = 100_000  # of one catalogue
 
@@ -67,14 +68,18 @@ class Options(Changeable, total=False):
 class Guard(Recipe):
     """Watches the live policy against the default, and metrics of all candidates.
 
-    Once the live policy is worse than the default with confidence `level`, the default is played,
-    until a policy is promoted again. `metrics` are secondary metrics by name, such as
-    {"complaints": Reward(0, 1, goal="min", wait="30min", missing=0)}: a candidate that is worse in
-    one of them with confidence `level` is not promoted. A metric counts when it is recorded before
-    its decision is trained; `wait` is that of the loop's reward, or left out.
+    Once the latest rows show that the live policy is worse than the default, the default is played,
+    until a policy is promoted again. As long as it is not worse, a false alarm takes `run_length`
+    rows on average, or more. `level` is the confidence of all promotions together.
+
+    `metrics` are secondary metrics by name, such as {"complaints": Reward(0, 1, goal="min",
+    wait="30min", missing=0)}: a candidate that is proved worse in one of them is not promoted. A
+    metric counts when it is recorded before its decision is trained; `wait` is that of the loop's
+    reward, or left out.
     """
 
     level: float = LEVEL
+    run_length: float = RUN_LENGTH
     metrics: Mapping[str, Reward] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -86,7 +91,12 @@ class Guard(Recipe):
                     f"{validate.show(metric)}"
                 )
         level = validate.interval("level", self.level, "confidence", low=0.0, high=1.0 - 1e-9)
-        self._set(level=level, metrics=MappingProxyType(dict(self.metrics)))
+        rows = validate.number(
+            "run_length", self.run_length, "rows until a false alarm, on average"
+        )
+        if rows < 1000.0:
+            raise ValueError(f"run_length must be 1000 rows or more, such as 1e7, got {rows:g}")
+        self._set(level=level, run_length=rows, metrics=MappingProxyType(dict(self.metrics)))
 
     def check_wait(self, reward: Reward) -> None:
         """Raise unless metrics are known when their decision is trained."""
@@ -225,6 +235,8 @@ class Settings(Recipe):
         default_factory=dict,
     )
     trials: Mapping[str, float] = field(default_factory=dict)  # shares of decisions by candidate
+    # Which stretch of rows counts for a candidate, and the relative gain that is planned for.
+    plans: Mapping[str, tuple[int, float | None]] = field(default_factory=dict)
     former: ClassVar[Mapping[str, str]] = {"rule": "exploration"}
 
     def __post_init__(self) -> None:
@@ -242,6 +254,7 @@ class Settings(Recipe):
         if self.guard is not None and not isinstance(self.guard, Guard):
             raise ValueError(f"guard must be Guard(...) or False, got {validate.show(self.guard)}")
         self._set(holdout=holdout, trials=self._trial_shares(), shares=_bounds(self.shares))
+        self._set(plans={name: (plan[0], plan[1]) for name, plan in self.plans.items()})
         needs = self.mode == "apprentice" or holdout > 0.0 or self.guard is not None
         self._set(needs_default=needs)
 

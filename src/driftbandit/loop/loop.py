@@ -238,10 +238,14 @@ class Loop:
         history=False it begins with nothing. `decide` takes the columns of all candidates."""
         promotion.shadow(self.runtime, name, policy, features, exploration, half_life, history)
 
-    def trial(self, name: str, share: float = 0.1) -> None:
+    def trial(self, name: str, share: float = 0.1, *, effect: float | None = None) -> None:
         """Give a candidate a share of decisions; 0 ends the trial. The log has the probabilities of
-        the mixture, so all of it can still be evaluated, and differences show sooner."""
-        promotion.trial(self.runtime, name, share)
+        the mixture, so all of it can still be evaluated, and differences show sooner.
+
+        `effect` is the gain that you plan for, as a part of the live policy's reward: with 0.1, a
+        gain of 10 % shows soonest. The first trial begins a new comparison, as does another effect;
+        another share does not."""
+        promotion.trial(self.runtime, name, share, effect)
 
     def retire(self, name: str) -> None:
         """Remove a candidate. Its name stays taken."""
@@ -252,12 +256,20 @@ class Loop:
         that hold however often you look."""
         return promotion.compare(self.runtime)
 
-    def promote(self, name: str, *, expected_live: str | None = None, force: bool = False) -> None:
+    def promote(
+        self,
+        name: str,
+        *,
+        expected_live: str | None = None,
+        force: bool = False,
+        not_worse: Mapping[str, float] | None = None,
+    ) -> None:
         """Put a candidate in the place of the live policy, or let "live" act again instead of the
         default. Refused until the log proves that it is better than the policy that acts, and while
-        it is proved worse in a metric of the guard. `force` needs no proof. `expected_live` names
-        the policy that acts, as a check."""
-        promotion.promote(self.runtime, name, expected_live, force)
+        it is proved worse in a metric of the guard. `not_worse` demands more: with {"cost": 0.05},
+        the log must prove that it costs at most 0.05 more. `force` needs no proof. `expected_live`
+        names the policy that acts, as a check."""
+        promotion.promote(self.runtime, name, expected_live, force, not_worse)
 
     def erase(self, *, key: str, relearn: bool = False) -> int:
         """Blank all that was logged about a key. What the learner has learnt from it stays, unless

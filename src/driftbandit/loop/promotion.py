@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from driftbandit import validate
+from driftbandit.estimators.formatting import number
 from driftbandit.loop.candidates.candidate import Candidate
-from driftbandit.loop.candidates.comparison import Comparison, leads, standings
+from driftbandit.loop.candidates.comparison import Comparison, leads, losses, standings
+from driftbandit.loop.candidates.totals import Plan
 from driftbandit.loop.config import LEVEL, Settings, exploration_rule
 from driftbandit.loop.deciding.choose import probe
 from driftbandit.loop.errors import ConflictError, UnknownCandidateError
@@ -76,12 +80,19 @@ def _learning(runtime: Runtime, policy: Any, features: Any, half_life: Any) -> d
     return {"features": made.features, "policy": made.timed_policy, "half_life": made.half_life}
 
 
-def trial(runtime: Runtime, name: Any, share: Any) -> None:
+def trial(runtime: Runtime, name: Any, share: Any, effect: Any) -> None:
     """Give a candidate a share of decisions; 0 ends its trial."""
+    if effect is not None:
+        meaning = "gain, as a part of the live policy's reward"
+        effect = validate.interval("effect", effect, meaning, low=1e-3, high=100.0)
     with runtime.switching:
         _known(runtime, name)
         chosen = runtime.settings
-        runtime.configure(replace(chosen, trials={**chosen.trials, name: share}))
+        stretch, before = chosen.plans.get(name, (0, None))
+        plans = dict(chosen.plans)
+        if stretch == 0 or effect not in (None, before):  # from here on other rows count
+            plans[name] = stretch + 1, effect
+        runtime.configure(replace(chosen, trials={**chosen.trials, name: share}, plans=plans))
 
 
 def retire(runtime: Runtime, name: Any) -> None:
@@ -126,22 +137,28 @@ def compare(runtime: Runtime) -> Comparison:
     with runtime.learner.lock:
         totals, skipped = candidates.add_up().copy(), dict(candidates.skipped)
         unread = {name: one.unread for name, one in candidates.candidates.items()}
-    alpha = (1.0 - level) / max(1, len(unread))
+    spending = runtime.definition.now.spending
+
+    def error(name: str) -> float:
+        return spending.error(name, level, totals.plans.get(name, Plan()).stretch)
+
     return Comparison(
         acting=acting(runtime),
         level=level,
         values=standings(totals, reward, level),
-        leads=tuple(leads(totals, reward, metrics, alpha)),
+        leads=tuple(leads(totals, reward, metrics, error)),
+        losses=tuple(losses(totals)),
         trials=dict(settings.trials),
         skipped=skipped,
         unread=unread,
     )
 
 
-def promote(runtime: Runtime, name: Any, expected_live: Any, force: bool) -> None:
+def promote(runtime: Runtime, name: Any, expected_live: Any, force: bool, not_worse: Any) -> None:
     """Let a candidate act, or the live policy again, if the comparison allows it."""
     if not isinstance(force, bool):
         raise ValueError(f"force must be True or False, got {show(force)}")
+    margins = _margins(runtime, not_worse)
     with runtime.switching:
         runtime.check_trains()
         if name != LIVE:
@@ -152,10 +169,11 @@ def promote(runtime: Runtime, name: Any, expected_live: Any, force: bool) -> Non
                 f"{now!r} acts now: promote another policy over {now!r}, got {show(name)}"
             )
         found = compare(runtime)
-        refused = refusal(found, name, now)
+        refused = refusal(found, name, now) or too_bad(found, name, now, margins)
         if refused and not force:
             raise ConflictError(refused, found.between(name, now))
-        evidence = {"over": now, "forced": bool(refused), "evidence": found.to_dict()}
+        known = found.to_dict() | {"not_worse": margins}
+        evidence = {"over": now, "forced": bool(refused), "evidence": known}
         _promote(runtime, name, evidence)
 
 
@@ -170,17 +188,54 @@ def _promote(runtime: Runtime, name: str, data: dict[str, Any]) -> None:
 
 
 def _without(settings: Settings, name: str) -> Settings:
-    return replace(settings, trials={k: v for k, v in settings.trials.items() if k != name})
+    trials = {k: v for k, v in settings.trials.items() if k != name}
+    plans = {k: v for k, v in settings.plans.items() if k != name}
+    return replace(settings, trials=trials, plans=plans)
+
+
+def _margins(runtime: Runtime, not_worse: Any) -> dict[str, float]:
+    """Return by how much a candidate may be worse in metrics, each in its unit."""
+    guard = runtime.settings.guard
+    known = list(guard.metrics) if guard else []
+    if not_worse is None:
+        return {}
+    if not isinstance(not_worse, Mapping):
+        raise ValueError(
+            f"not_worse must be a mapping such as {{'cost': 0.05}}, got {show(not_worse)}"
+        )
+    for name in not_worse:
+        if name not in known:
+            remedy = nearest(name, known) if known else "declare it with guard=Guard(metrics=...)"
+            raise ValueError(f"the guard has no metric {show(name)}: {remedy}")
+    meaning = "by which it may be worse, in its unit"
+    return {k: validate.positive(f"margin of {k!r}", v, meaning) for k, v in not_worse.items()}
+
+
+def too_bad(found: Comparison, name: str, over: str, margins: Mapping[str, float]) -> str:
+    """Return in which metric one may be worse than another by more than its margin, in numbers; ""
+    if that is ruled out in all of them."""
+    for metric, margin in margins.items():
+        both = [each for each in found.between(name, over) if each.metric == metric]
+        worst = both[0].worst if both else math.inf
+        if worst >= margin:
+            known = f": it may be worse by {number(worst)}" if both else ": nothing is known of it"
+            return f"{name} is not shown to be at most {number(margin)} worse in {metric!r}{known}"
+    return ""
 
 
 def refusal(found: Comparison, name: str, over: str) -> str:
-    """Why one must not be promoted over another, in numbers; "" if it may."""
+    """Return why one must not be promoted over another, in numbers; "" if it may."""
     both = found.between(name, over)
     if not any(each.metric is None for each in both):
         return f"{name} was not compared with {over} yet: wait until some decisions are trained"
     for each in both:
         if each.better < 0 or (each.metric is None and each.better == 0):
-            return each.words(found.level)
+            return each.words()
+        if each.metric is None and each.recent < 0:
+            return f"{name} was better than {over}, but the latest rows speak against it: wait"
+    for loss in found.losses:
+        if (loss.first, loss.second) == (name, over):
+            return f"{loss.words()}: find out why, or pass force=True"
     if found.unread.get(name):
         return f"{name} could not read the latest decision: pass the columns that it requires"
     return ""

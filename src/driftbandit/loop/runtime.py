@@ -9,7 +9,8 @@ import threading
 import time
 from typing import Any
 
-from driftbandit.loop.candidates.comparison import is_worse, lead
+from driftbandit.estimators.leads import WORSE
+from driftbandit.loop.candidates.comparison import lead
 from driftbandit.loop.candidates.totals import Totals
 from driftbandit.loop.config import Settings
 from driftbandit.loop.errors import ConflictError, LedgerError
@@ -152,13 +153,13 @@ class Runtime:
         guard, pair = self.settings.guard, (LIVE, DEFAULT, "")
         if guard is None or self.candidates.demoted or self.settings.mode != "active":
             return
-        if is_worse(totals, pair, 1.0 - guard.level):
+        found = totals.evidence.get(pair)
+        if found and found.alarm(WORSE) >= guard.run_length:
             self.candidates.on_look = None  # until a policy is promoted
-            reward = self.definition.now.declaration.reward
-            found = lead(totals, pair, reward, 1.0 - guard.level)
-            words = found.words(guard.level)
-            log.warning("loop %r: the default takes over, %s", self.ledger.name, words)
-            self.writer.put(Pending("demote", data=encode(found.to_dict())))
+            known = lead(totals, pair, self.definition.now.declaration.reward, 1.0 - guard.level)
+            log.warning("loop %r: the default takes over, %s", self.ledger.name, known.words())
+            evidence = known.to_dict() | {"run_length": guard.run_length}
+            self.writer.put(Pending("demote", data=encode(evidence)))
 
     def _store_checkpoint(self, mark: Mark) -> None:
         """Store a checkpoint, without waiting for it."""

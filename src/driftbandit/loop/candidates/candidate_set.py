@@ -16,21 +16,26 @@ from driftbandit.features import Features
 from driftbandit.loop.candidates.ballots import Ballots
 from driftbandit.loop.candidates.candidate import Candidate
 from driftbandit.loop.candidates.scoring import (
+    Ballot,
     LoggedDecision,
     asked,
     live_vote,
     logged_decision,
+    lost,
     metrics,
+    reward_by_mean,
+    reward_by_model,
     score,
+    split,
 )
-from driftbandit.loop.candidates.totals import Row, Totals
+from driftbandit.loop.candidates.totals import Plan, Row, Totals
 from driftbandit.loop.config import MODES, Settings
 from driftbandit.loop.deciding import slates
 from driftbandit.loop.deciding.choose import probe
 from driftbandit.loop.deciding.types import Request, View, Vote, Votes
 from driftbandit.loop.learning.learner import Learner, digest
 from driftbandit.loop.state.definition import CurrentDefinition
-from driftbandit.loop.state.reward_windows import Asked, Example, Note
+from driftbandit.loop.state.reward_windows import Example, Lost, Note
 from driftbandit.loop.storage.events import DEFAULT, LIVE, Event
 
 LOOK = 100  # rows from one look of the guard to the next
@@ -90,14 +95,20 @@ class CandidateSet:
         return found
 
     def note(self, note: Note, event: Event, learner: Learner) -> None:
-        """Ask every policy about a decision that was made, or forget one that gives no example."""
-        if not isinstance(note, Asked):
-            self._ballots.take(note.decision, ())
-        elif self._ballots.passes(note.decision):
-            logged = logged_decision(event, self.definition.now)
-            if not self._not_comparable(logged, learner):
-                votes = asked(logged, event.at, learner, self.candidates)
-                self._ballots.put(note.decision, votes)
+        """Ask every policy about a decision that was made, or count one that gives no example."""
+        logged = logged_decision(event, self.definition.now)
+        if isinstance(note, Lost):
+            self._lose(note, logged, learner)
+        elif self._ballots.passes(note.decision) and not self._not_comparable(logged, learner):
+            self._ballots.put(note.decision, asked(logged, event.at, learner, self.candidates))
+
+    def _lose(self, note: Lost, logged: LoggedDecision, learner: Learner) -> None:
+        ballot = self._ballots.take(note.decision, (LIVE, *self.candidates))
+        if note.why == "late":  # its votes are gone, but for those of a trial, which are logged
+            ballot = {} if self._ballots.passes(note.event) else None
+        if ballot is None or self._not_comparable(logged, learner):
+            return
+        self._append(lost(logged, ballot, note.why, self._totals), logged)
 
     def learn(self, example: Example, event: Event, learner: Learner) -> None:
         """Compare the policies in a decision, then train the candidates."""
@@ -117,15 +128,38 @@ class CandidateSet:
             return "unwatched"
         if since is None or example.decision < since:
             return "earlier version"
-        if why := self._not_comparable(logged, learner):
-            return why
+        return self._score(example, logged, learner, ballot)
+
+    def _score(
+        self, example: Example, logged: LoggedDecision, learner: Learner, ballot: Ballot
+    ) -> str:
+        older = self._not_comparable(logged, learner)
+        splits = logged.splits and older != "older policy"
+        outcomes = {} if older and not splits else metrics(example, logged, self._totals)
+        if splits:
+            mean = reward_by_mean(example, logged, learner, self._totals)
+            self._append(split(logged, {"": mean, **outcomes}), logged)
+        if older:
+            return "" if splits else older
         live = live_vote(logged, ballot)
         if live is None:
             return "not asked"
-        row = score(example, logged, learner, ballot, live)
-        self._rows.append(row._replace(metrics=metrics(example, logged, self._totals)))
-        self._unseen += 1
+        outcomes[""] = reward_by_model(example, logged, learner)
+        self._append(score(logged, ballot, live, outcomes, self._totals), logged)
         return ""
+
+    def _append(self, row: Row, logged: LoggedDecision) -> None:
+        """Keep a row; a candidate whose trial was planned anew since begins anew with it."""
+        plans = logged.settings.plans
+        for name in {first for first, _ in row.pairs if first in self.candidates}:
+            plan, now = Plan(*plans.get(name, ())), self._totals.plans.get(name, Plan())
+            if plan.stretch > now.stretch:
+                self.add_up().begin(name, plan)
+            elif plan.stretch < now.stretch:  # decided before its trial
+                pairs = {pair: both for pair, both in row.pairs.items() if pair[0] != name}
+                row = row._replace(pairs=pairs)
+        self._rows.append(row)
+        self._unseen += 1
 
     def _not_comparable(self, logged: LoggedDecision, learner: Learner) -> str:
         """Return why policies cannot be compared in a decision; "" if they can."""
@@ -193,7 +227,7 @@ class CandidateSet:
             "candidates": [each for each, _ in both],
             "rule": RULE,
             "passed": self._ballots.passed,
-            "tally": self.add_up().state(),
+            "totals": self.add_up().state(),
             "demoted": self.demoted,
             "skipped": dict(self.skipped),
         }
@@ -212,13 +246,12 @@ class CandidateSet:
         self._forget_all()
         self.demoted, self.skipped = about["demoted"], Counter(about["skipped"])
         if about.get("rule") == RULE:
-            self._totals.load(about["tally"])
+            self._totals.load(about["totals"])
             self._ballots.load(about["passed"], state)
 
     @property
     def digest(self) -> str:
         """A fingerprint of all of it: equal only if every bit is."""
         about, state = self.state()
-        about["tally"]["sums"].sort()
         text = json.dumps(about, sort_keys=True).encode()
         return digest(text + state)

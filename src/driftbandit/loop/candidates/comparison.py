@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from driftbandit.estimators import ope
-from driftbandit.estimators.accumulators import Difference, Value
+from driftbandit.estimators.accumulators import Value
 from driftbandit.estimators.formatting import as_json, between, more_rows, number, percent
-from driftbandit.estimators.planning import rows_until
-from driftbandit.estimators.sequences import lower
+from driftbandit.estimators.leads import BETTER, WORSE, Evidence
+from driftbandit.loop.candidates.scoring import LOST
 from driftbandit.loop.candidates.totals import Key, Totals
 from driftbandit.reward import Reward
 from driftbandit.units import Unit
 
 DR = ope.SUMS.index("dr")
+FAIR = 0.001  # error of each check that rewards of two policies come alike
 
 
 class Standing(NamedTuple):
@@ -30,9 +31,11 @@ class Standing(NamedTuple):
 class Lead(NamedTuple):
     """The first one's mean minus the second's, in the reward's unit or that of `metric`.
 
-    `low` and `high` are bounds that hold at every moment, each on its own with the confidence of
-    the comparison. `better` is 1 for the first, -1 for the second, 0 if one cannot say; `more` are
-    the rows that takes, if they are like those before.
+    Rows count by how much they tell. `low` and `high` are bounds that hold at every moment, each
+    with confidence `level`. `better` is 1 for the first, -1 for the second, 0 if the log does not
+    tell yet; `more` are the rows that takes, if they are like those before. `recent` is -1 if the
+    latest rows speak against the first, whatever was before. `worst` is by how much the first may
+    be worse, at most.
     """
 
     first: str
@@ -44,20 +47,41 @@ class Lead(NamedTuple):
     rows: int
     better: int
     more: float
+    level: float
+    recent: int
+    worst: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
         found: dict[str, Any] = as_json(self)
         return found
 
-    def words(self, level: float) -> str:
+    def words(self) -> str:
         what = f" in {self.metric!r}" if self.metric else ""
         word = {1: "better", -1: "worse", 0: "not shown to be better or worse"}[self.better]
         size = f"by {number(self.value)}, {between(self.low, self.high)}"
         end = "" if self.better else f"; {more_rows(self.more)}"
         return (
-            f"{self.first} is {word} than {self.second}{what} with {percent(level)} confidence: "
-            f"{size}, after {self.rows:,} rows{end}"
+            f"{self.first} is {word} than {self.second}{what} with {percent(self.level)} "
+            f"confidence: {size}, after {self.rows:,} rows{end}"
+        )
+
+
+class Loss(NamedTuple):
+    """Decisions that give no example (`why`: cancelled, missing, late) come from the first policy
+    `often`: "more" or "less" often than from the second, among `rows` of them."""
+
+    first: str
+    second: str
+    why: str
+    often: str
+    rows: int
+
+    def words(self) -> str:
+        """Return what this means for a comparison."""
+        return (
+            f"rewards of {self.first} are {self.why} {self.often} often than those of "
+            f"{self.second}, so the two cannot be compared fairly ({self.rows:,} rows)"
         )
 
 
@@ -68,9 +92,10 @@ class Comparison:
     | field | |
     |---|---|
     | `acting` | who acts: "live", or "default" |
-    | `level` | confidence; the error is split over the candidates |
+    | `level` | confidence of all comparisons of the loop together |
     | `values` | mean reward of each by name, in its unit |
     | `leads` | differences on the same rows: of rewards, and of the guard's metrics |
+    | `losses` | candidates whose rewards are missing, late or cancelled more or less often |
     | `trials` | shares of decisions by candidate |
     | `skipped` | examples in which no policies were compared, by reason |
     | `unread` | latest decisions in a row that a candidate could not read |
@@ -80,6 +105,7 @@ class Comparison:
     level: float
     values: Mapping[str, Standing]
     leads: tuple[Lead, ...]
+    losses: tuple[Loss, ...]
     trials: Mapping[str, float]
     skipped: Mapping[str, int]
     unread: Mapping[str, int]
@@ -108,49 +134,72 @@ class Comparison:
             f"{name}: {number(one.value)}, {between(one.low, one.high)}, {one.rows:,} rows"
             for name, one in self.values.items()
         ]
-        lines += [each.words(self.level) for each in self.leads]
+        lines += [each.words() for each in self.leads]
+        lines += [each.words() for each in self.losses]
         lines += [f"not compared: {n:,} x {why}" for why, n in self.skipped.items()]
         return "\n".join([head, *(f"  {line}" for line in lines)])
 
 
+Errors = Callable[[str], float]  # with which probability a comparison of this policy may err
+
+
 def leads(
-    totals: Totals, reward: Reward, metrics: Mapping[str, Reward], alpha: float
+    totals: Totals, reward: Reward, metrics: Mapping[str, Reward], errors: Errors
 ) -> list[Lead]:
-    """All differences; each bound fails with probability `alpha` at most."""
+    """Return all differences; each bound fails with the error of its comparison at most."""
     units = {"": reward, **metrics}
-    known = [key for key in totals.sums if key[1] and key[2] in units]
-    return [lead(totals, key, units[key[2]], alpha) for key in sorted(known)]
+    known = [key for key in totals.evidence if key[2] in units]
+    return [lead(totals, key, units[key[2]], errors(key[0])) for key in sorted(known)]
 
 
-def lead(totals: Totals, key: Key, reward: Reward, alpha: float) -> Lead:
-    """One difference, in the unit of its reward; a band has two ends, so its error is 2 alpha."""
-    sums, unit, (first, second, metric) = totals.sums[key], Unit(reward), key
-    band, part = Difference.band(sums, 2.0 * alpha), float(sums[1] / sums[0])
-    better, more = int(band.low > 0.0) - int(band.high < 0.0), 0.0
-    if not better:
-        n = float(sums[0])
-        more = rows_until(n, *Difference.bets(sums, part > 0.0), 2.0 * alpha) - n
-    low, high = unit.interval(float(band.low), float(band.high), gap=True)
+def lead(totals: Totals, key: Key, reward: Reward, error: float) -> Lead:
+    """Return one difference, in the unit of its reward."""
+    found, unit, (first, second, metric) = totals.evidence[key], Unit(reward), key
+    low, high = found.band(error)
+    better = int(found.proves(BETTER, error)) - int(found.proves(WORSE, error))
+    more = 0.0 if better else found.more(BETTER if found.value > 0.0 else WORSE, error)
+    low_end, high_end = unit.interval(low, high, gap=True)
     return Lead(
-        first, second, metric or None, unit.gap(part), low, high, int(sums[0]), better, more
+        first=first,
+        second=second,
+        metric=metric or None,
+        value=unit.gap(found.value),
+        low=low_end,
+        high=high_end,
+        rows=found.rows,
+        better=better,
+        more=more,
+        level=1.0 - error,
+        recent=recently(found),
+        worst=-low * reward.range,
     )
 
 
-def is_worse(totals: Totals, key: Key, alpha: float) -> bool:
-    """Whether the first is worse, without the rest of what a lead says: the guard asks often."""
-    sums = totals.sums.get(key)
-    if sums is None:
-        return False
-    return bool(lower(sums[0], *Difference.bets(sums, False), alpha, 2.0) > 1.0)
+def recently(found: Evidence) -> int:
+    """Return -1 if the latest rows speak against the first, and 0 if they do not: the evidence,
+    averaged over all moments at which it could have become worse, is larger than 1."""
+    return -int(found.alarm(WORSE) > found.rows)
+
+
+def losses(totals: Totals) -> list[Loss]:
+    """Return policies whose decisions give no example more or less often than those of the live
+    policy, by reason."""
+    found: list[Loss] = []
+    for (first, second, metric), each in sorted(totals.evidence.items(), key=lambda e: e[0]):
+        if metric.startswith(LOST):
+            signs = [each.proves(which, FAIR) for which in (BETTER, WORSE)]
+            if any(signs):
+                why, often = metric.removeprefix(LOST), "more" if signs[0] else "less"
+                found.append(Loss(first, second, why, often, each.rows))
+    return found
 
 
 def standings(totals: Totals, reward: Reward, level: float) -> dict[str, Standing]:
     """All values."""
     unit, found = Unit(reward), {}
-    for (name, over, _), sums in totals.sums.items():
-        if not over:
-            band = Value.band(sums, 1.0 - level)
-            low, high = unit.interval(float(band.low), float(band.high))
-            value = unit.value(float(sums[DR] / sums[0]))
-            found[name] = Standing(value, low, high, int(sums[0]))
+    for name, sums in totals.values.items():
+        band = Value.band(sums, 1.0 - level)
+        low, high = unit.interval(float(band.low), float(band.high))
+        value = unit.value(float(sums[DR] / sums[0]))
+        found[name] = Standing(value, low, high, int(sums[0]))
     return found

@@ -6,13 +6,15 @@ closed before it. `score` makes a row of them once the reward is known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from driftbandit.estimators.leads import Pace
 from driftbandit.loop.candidates.candidate import Candidate
-from driftbandit.loop.candidates.totals import Both, Pair, Row, Totals
+from driftbandit.loop.candidates.totals import Both, Outcome, Pair, Row, Totals
 from driftbandit.loop.config import MODES, Settings
 from driftbandit.loop.deciding import slates
 from driftbandit.loop.deciding.choose import chances
@@ -47,9 +49,24 @@ class LoggedDecision(NamedTuple):
         return "" if self.answer.role in MODES else self.answer.role
 
     @property
+    def splits(self) -> bool:
+        """Whether the holdout was drawn for this decision alone, so that both sides of the draw
+        compare the live policy with the default. A key is drawn once for all its decisions, which
+        are no sample of all decisions."""
+        drawn = self.settings.holdout > 0.0 and self.request.key is None
+        return drawn and self.answer.role in ("active", "holdout") and self.request.k is None
+
+    @property
     def h(self) -> Floats:
         """Logged probabilities."""
         return np.array(self.answer.p[0])
+
+    @property
+    def chosen(self) -> int:
+        """The arm that was played."""
+        choice = self.answer.choices[0]
+        assert choice is not None
+        return choice
 
     @property
     def default(self) -> Floats | None:
@@ -94,6 +111,9 @@ class LivePolicy:
         return chances(settings.exploration, settings, logged.request, view, self._X, words)
 
 
+LEAST = 0.01  # of exploration, as far as the pace of rows goes
+LOST = "lost: "  # before the reason, where metrics have their name
+
 Ballot = dict[str, Floats]  # votes about one decision by name, (K,) each
 
 
@@ -132,19 +152,67 @@ def compared(logged: LoggedDecision, ballot: Ballot, live: Floats) -> dict[Pair,
     return pairs
 
 
+def shares_of(logged: LoggedDecision, most_arms: int) -> Callable[[str], float]:
+    """Return the share of decisions that a policy has: at least what exploration gives an arm."""
+    trials = {name: logged.settings.trials.get(name, 0.0) for name in logged.votes}
+    acts = LIVE if logged.answer.role == "active" else DEFAULT
+    shares = {**trials, acts: 1.0 - math.fsum(trials.values())}
+    least = max(logged.settings.exploration.uniform, LEAST) / most_arms
+    return lambda name: max(shares.get(name, 0.0), least)
+
+
 def score(
-    example: Example, logged: LoggedDecision, learner: Learner, ballot: Ballot, live: Floats
+    logged: LoggedDecision,
+    ballot: Ballot,
+    live: Floats,
+    outcomes: dict[str, Outcome],
+    totals: Totals,
 ) -> Row:
-    """Return a row. What the live learner expects is the model: it knows all examples before."""
+    """Return a row that compares all policies by the arm that was drawn."""
+    totals.most_arms = max(totals.most_arms, len(logged.h))
     pairs = compared(logged, ballot, live)
     values = {LIVE: live} | {name: p for (name, over), (p, _) in pairs.items() if over == LIVE}
     if logged.default is not None:
         values[DEFAULT] = logged.default
-    choice = logged.answer.choices[0]
-    assert choice is not None
-    R = part(learner.reward, example.value)
-    expects = LivePolicy(learner, logged, example.at).expects
-    return Row(logged.h, choice, expects, R, values, pairs, {})
+    if logged.splits:
+        pairs.pop((LIVE, DEFAULT), None)
+    share, paces = shares_of(logged, totals.most_arms), {}
+    for (first, second), both in pairs.items():
+        shares = share(first), share(second)
+        paces[first, second] = totals.paced((first, second), shares, logged.h, both)
+    return Row(logged.h, logged.chosen, outcomes, values, pairs, paces)
+
+
+def lost(logged: LoggedDecision, ballot: Ballot, why: str, totals: Totals) -> Row:
+    """Return a row of a decision that gives no example. Whether it does must not depend on the
+    arm: among all that are lost, each policy then has as many as it would have played."""
+    live = live_vote(logged, ballot)
+    pairs = {} if live is None else compared(logged, ballot, live)
+    told = {pair: both for pair, both in pairs.items() if pair[1] == LIVE}
+    share = shares_of(logged, totals.most_arms)
+    paces = {pair: totals.pace(pair, (share(pair[0]), share(pair[1]))).weight for pair in told}
+    nothing = Outcome(1.0, np.zeros(len(logged.h)))
+    return Row(logged.h, logged.chosen, {LOST + why: nothing}, {}, told, paces)
+
+
+def split(logged: LoggedDecision, outcomes: dict[str, Outcome]) -> Row:
+    """Return a row that compares the live policy with the default by the draw of the holdout: what
+    the loop did, exploration and trials included, against what the default did."""
+    H = logged.settings.holdout
+    both = {
+        name: each._replace(expected=np.full(2, each.expected[0]))
+        for name, each in outcomes.items()
+    }
+    pair, sides = (LIVE, DEFAULT), (np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    held = logged.answer.role == "holdout"
+    return Row(
+        np.array([1.0 - H, H]),
+        int(held),
+        both,
+        {},
+        {pair: sides},
+        {pair: Pace((H, 1.0 - H)).weight},
+    )
 
 
 def part(reward: Reward, value: float) -> float:
@@ -152,9 +220,7 @@ def part(reward: Reward, value: float) -> float:
     return reward.inside(value)[0] / (reward.range if reward.counts else 1.0)
 
 
-def metrics(
-    example: Example, logged: LoggedDecision, totals: Totals
-) -> dict[str, tuple[float, float]]:
+def metrics(example: Example, logged: LoggedDecision, totals: Totals) -> dict[str, Outcome]:
     """Return the guarded metrics of an example, and what was to be expected of them."""
     said, found = dict(example.metrics), {}
     guarded = logged.settings.guard.metrics if logged.settings.guard else {}
@@ -162,5 +228,19 @@ def metrics(
         value = said.get(name, metric.missing)
         if value is not None:
             own = part(metric, value)
-            found[name] = own, totals.expected(name, own)
+            found[name] = Outcome(own, np.full(len(logged.h), totals.expected(name, own)))
     return found
+
+
+def reward_by_model(example: Example, logged: LoggedDecision, learner: Learner) -> Outcome:
+    """Return the reward, and what the live learner expects: it knows all examples before."""
+    expects = LivePolicy(learner, logged, example.at).expects
+    return Outcome(part(learner.reward, example.value), expects)
+
+
+def reward_by_mean(
+    example: Example, logged: LoggedDecision, learner: Learner, totals: Totals
+) -> Outcome:
+    """Return the reward, and the mean of those before."""
+    own = part(learner.reward, example.value)
+    return Outcome(own, np.full(len(logged.h), totals.expected("", own)))

@@ -1,105 +1,164 @@
-"""Totals of comparisons: running sums over examples, from which all bounds follow.
+"""Totals of comparisons: running sums over rows, from which all bounds follow.
 
-How examples are cut into groups changes nothing, to the last bit: sums go on row by row.
+How rows are cut into groups changes nothing, to the last bit: sums go on row by row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandit.estimators.accumulators import Difference, Value
+from driftbandit.estimators.accumulators import Value
 from driftbandit.estimators.increments import Arms, Floats
+from driftbandit.estimators.leads import Evidence, Pace, stakes
 
 CLIP = 20.0  # of estimates that are not shown
 
 Pair = tuple[str, str]
 Both = tuple[Floats, Floats]  # probabilities of a pair, (K,) each
-Key = tuple[str, str, str]  # who, over whom ("" for a value), and the metric ("" for the reward)
+Key = tuple[str, str, str]  # who, over whom, and the metric ("" for the reward)
+
+
+class Plan(NamedTuple):
+    """The rows that a candidate is judged by: each stretch begins anew. `effect` is the relative
+    gain that was planned for, if any."""
+
+    stretch: int = 0
+    effect: float | None = None
+
+
+class Outcome(NamedTuple):
+    """A reward or metric from 0 to 1, 1 is best, and what was to be expected of each arm (K,)."""
+
+    value: float
+    expected: Floats
 
 
 class Row(NamedTuple):
-    """What each policy would have done in one decision, and what it gave, from 0 to 1."""
+    """What each policy would have done in one decision, and what came of it."""
 
     h: Floats  # (K,) logged
     chosen: int
-    q: Floats  # (K,) rewards that were to be expected
-    R: float
+    outcomes: dict[str, Outcome]  # by metric; "" is the reward
     values: dict[str, Floats]  # (K,) by name
     pairs: dict[Pair, Both]  # both asked at the same moment
-    metrics: dict[str, tuple[float, float]]  # what it gave, and what was to be expected
+    paces: dict[Pair, float]  # how much the row tells of a pair
 
 
 class Totals:
-    """Sums by key."""
+    """Values by name, and evidence by key."""
 
     def __init__(self) -> None:
-        self.sums: dict[Key, Floats] = {}
+        self.values: dict[str, Floats] = {}
+        self.evidence: dict[Key, Evidence] = {}
+        self.plans: dict[str, Plan] = {}  # of candidates
+        self.most_arms = 1
+        self._paces: dict[Pair, Pace] = {}
         self._means: dict[str, tuple[float, float]] = {}  # of metrics: how many, and their sum
 
     def expected(self, metric: str, value: float) -> float:
-        """The mean of a metric before this value."""
+        """Return the mean of a metric before this value."""
         n, total = self._means.get(metric, (1.0, 0.5))
         self._means[metric] = n + 1.0, total + value
         return total / n
 
+    def pace(self, pair: Pair, shares: tuple[float, float]) -> Pace:
+        """Return how much rows tell of a pair; it begins anew when the shares change."""
+        known = self._paces.get(pair)
+        return known if known and known.shares == shares else Pace(shares)
+
+    def paced(self, pair: Pair, shares: tuple[float, float], h: Floats, both: Both) -> float:
+        """Return the pace of the next row of a pair, which is then known."""
+        known = self.pace(pair, shares)
+        self._paces[pair] = known.after(h, both)
+        return known.weight
+
+    def begin(self, name: str, plan: Plan) -> None:
+        """Let all comparisons of a candidate begin anew, with another plan."""
+        self.evidence = {key: each for key, each in self.evidence.items() if key[0] != name}
+        self.plans[name] = plan
+
     def add(self, rows: list[Row]) -> None:
-        """Rows in order."""
+        """Add rows in order."""
         for name in dict.fromkeys(name for row in rows for name in row.values):
-            own = [(row, row.values[name]) for row in rows if name in row.values]
-            self._add((name, "", ""), own, Value(CLIP, self.sums.get((name, "", ""))).columns)
+            own = [row for row in rows if name in row.values]
+            self._add_value(name, own, [row.values[name] for row in own])
         for pair in dict.fromkeys(pair for row in rows for pair in row.pairs):
-            both = [(row, row.pairs[pair]) for row in rows if pair in row.pairs]
-            for metric in dict.fromkeys(["", *(name for row, _ in both for name in row.metrics)]):
-                key = *pair, metric
-                known = [each for each in both if not metric or metric in each[0].metrics]
-                self._add(key, known, Difference(self.sums.get(key)).columns)
+            both = [row for row in rows if pair in row.pairs]
+            for metric in dict.fromkeys(name for row in both for name in row.outcomes):
+                self._add_pair(pair, metric, [row for row in both if metric in row.outcomes])
 
-    def _add(self, key: Key, own: list[Any], columns: Callable[..., Floats]) -> None:
-        """One stream: rows, each with the probabilities of one or of two."""
-        rows, pi = [row for row, _ in own], [p for _, p in own]
-        sizes = np.array([len(row.h) for row in rows])
-        start = np.cumsum(sizes) - sizes
-        arms = Arms(start, start + [row.chosen for row in rows], _laid(row.h for row in rows))
-        both: Any = tuple(map(_laid, zip(*pi))) if key[1] else _laid(pi)
-        found = columns(arms, both, *self._outcomes(rows, key[2]))
-        before = self.sums.get(key, np.zeros(found.shape[1]))
-        self.sums[key] = np.cumsum(np.vstack([before, found]), axis=0)[-1]
+    def _add_value(self, name: str, rows: list[Row], pi: list[Floats]) -> None:
+        before = self.values.get(name)
+        found = Value(CLIP, before).columns(_arms(rows), _laid(pi), *_outcomes(rows, ""))
+        start = np.zeros(found.shape[1]) if before is None else before
+        self.values[name] = np.cumsum(np.vstack([start, found]), axis=0)[-1]
 
-    @staticmethod
-    def _outcomes(rows: list[Row], metric: str) -> tuple[Floats, Floats]:
-        """What was to be expected of all arms, and what came."""
-        if not metric:
-            return _laid(row.q for row in rows), np.array([row.R for row in rows])
-        q = _laid(np.full(len(row.h), row.metrics[metric][1]) for row in rows)
-        return q, np.array([row.metrics[metric][0] for row in rows])
+    def _add_pair(self, pair: Pair, metric: str, rows: list[Row]) -> None:
+        key = *pair, metric
+        if key not in self.evidence:
+            self.evidence[key] = Evidence(stakes(self.plans.get(pair[0], Plan()).effect))
+        first, second = (_laid(row.pairs[pair][k] for row in rows) for k in (0, 1))
+        paces = np.array([row.paces[pair] for row in rows])
+        self.evidence[key].add(_arms(rows), (first, second), *_outcomes(rows, metric), paces)
 
     def forget(self, *names: str) -> None:
-        """Comparisons among these begin anew."""
-        gone = [key for key in self.sums if {key[0], key[1] or key[0]} <= set(names)]
-        for key in gone:
-            del self.sums[key]
+        """Let comparisons among these begin anew."""
+        self.values = {name: sums for name, sums in self.values.items() if name not in names}
+        known = self.evidence.items()
+        self.evidence = {key: each for key, each in known if not {*key[:2]} <= {*names}}
 
     def drop(self, name: str) -> None:
         """Forget one that is gone."""
-        self.sums = {key: sums for key, sums in self.sums.items() if name not in key[:2]}
+        self.values.pop(name, None)
+        self.plans.pop(name, None)
+        known = self.evidence.items()
+        self.evidence = {key: each for key, each in known if name not in key[:2]}
 
     def copy(self) -> Totals:
-        """As it is now: sums are replaced, never changed."""
+        """Return all as it is now: arrays are replaced, never changed."""
         other = Totals()
-        other.sums = dict(self.sums)
+        other.values, other.plans = dict(self.values), dict(self.plans)
+        other.evidence = {key: copy(each) for key, each in self.evidence.items()}
         return other
 
     def state(self) -> dict[str, Any]:
-        """As JSON."""
-        sums = [[*key, total.tolist()] for key, total in self.sums.items()]
-        return {"sums": sums, "means": self._means}
+        """Return all of it as JSON knows it."""
+        return {
+            "values": {name: total.tolist() for name, total in self.values.items()},
+            "evidence": sorted([*key, each.state()] for key, each in self.evidence.items()),
+            "plans": self.plans,
+            "most_arms": self.most_arms,
+            "paces": sorted([*pair, *pace] for pair, pace in self._paces.items()),
+            "means": self._means,
+        }
 
     def load(self, state: dict[str, Any]) -> None:
-        self.sums = {tuple(key): np.array(total) for *key, total in state["sums"]}
+        """Go on from a checkpoint."""
+        self.values = {name: np.array(total) for name, total in state["values"].items()}
+        self.evidence = {tuple(key): Evidence.loaded(own) for *key, own in state["evidence"]}
+        self.plans = {name: Plan(*plan) for name, plan in state["plans"].items()}
+        self.most_arms = state["most_arms"]
+        self._paces = {
+            (first, second): Pace(tuple(shares), *rest)
+            for first, second, shares, *rest in state["paces"]
+        }
         self._means = {name: tuple(mean) for name, mean in state["means"].items()}
+
+
+def _arms(rows: list[Row]) -> Arms:
+    sizes = np.array([len(row.h) for row in rows])
+    start = np.cumsum(sizes) - sizes
+    return Arms(start, start + [row.chosen for row in rows], _laid(row.h for row in rows))
+
+
+def _outcomes(rows: list[Row], metric: str) -> tuple[Floats, Floats]:
+    """Return what was to be expected of all arms, and what came."""
+    found = [row.outcomes[metric] for row in rows]
+    return _laid(each.expected for each in found), np.array([each.value for each in found])
 
 
 def _laid(parts: Iterable[Floats]) -> Floats:

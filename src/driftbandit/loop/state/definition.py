@@ -13,6 +13,7 @@ from driftbandit.loop.exploration import Rule
 from driftbandit.loop.state.asking import Asking
 from driftbandit.loop.state.catalogue import Catalogue, CatalogueArm
 from driftbandit.loop.state.reward_windows import RewardWindows
+from driftbandit.loop.state.spending import Spending
 from driftbandit.loop.storage.events import CHANGES, LIVE, Event
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.policies.growth import grown_policy
@@ -80,6 +81,7 @@ class Definition:
     shadows: dict[int, Shadow]  # all candidates that ever were, by the seq of their event
     asking: dict[int, Asking]  # who is asked about decisions, from some event on, oldest first
     seq: int
+    spending: Spending  # of error, over all comparisons
     catalogue: Catalogue | None = None  # None: every decision brings its arms
     current: tuple[int, Settings] = field(init=False)  # settings that hold now, and their seq
 
@@ -112,7 +114,8 @@ class Definition:
         data, kind = event.read(), event.kind
         now = replace(self, seq=event.seq)
         if kind in ("configure", *CHANGES):
-            now = replace(now, asking={**self.asking, event.seq: self.asks.after(event)})
+            asking = {**self.asking, event.seq: self.asks.after(event)}
+            now = replace(now, asking=asking, spending=self.spending.after(event))
         if kind == "configure":
             now = now._with_settings(event.seq, data)
         elif kind == "arm" and self.catalogue is not None:
@@ -154,7 +157,7 @@ def define(events: Iterable[Event]) -> Definition | None:
             own = None if arms is None else {name: CatalogueArm(row) for name, row in arms}
             catalogue = None if own is None else Catalogue(own)
             found = Definition(
-                declaration, {}, {first.name: first}, {}, asking, event.seq, catalogue
+                declaration, {}, {first.name: first}, {}, asking, event.seq, Spending(), catalogue
             )
         else:
             found = found.after(event)

@@ -123,7 +123,7 @@ ROWS = {
     "history": OptionRow(bool),  # of a candidate
 }
 DECLARED = [field.name for field in fields(Declaration)]
-SETTINGS = [field.name for field in fields(Settings) if field.name != "trials"]
+SETTINGS = [field.name for field in fields(Settings) if field.name not in ("trials", "plans")]
 
 
 def _message(name: str, options: list[str], doc: str) -> Any:
