@@ -351,10 +351,10 @@ def test_a_candidate_is_asked_with_what_it_knew_at_the_decision(tmp_path):
     waits = Reward(0, 1, wait=400, missing=0)
     with opened(tmp_path / "a.db", reward=waits) as loop:
         loop.shadow("fast", policy=fast)
-        late_readers(loop, 800, 40, np.random.default_rng(0))
+        late_readers(loop, 500, 40, np.random.default_rng(0))
         found = loop.compare().lead("fast", "live")
         live, quick, total, then = Bandit(DOMD(problem=fast.problem)), Bandit(fast), [], {}
-        events = {e.seq: e for e in decisions(loop)}
+        events, spread, weights = {e.seq: e for e in decisions(loop)}, 0.0, []
         for change in replay.unfold(loop.ledger, loop.runtime.reread(), None)[1]:
             if isinstance(change, Event):
                 continue
@@ -365,11 +365,13 @@ def test_a_candidate_is_asked_with_what_it_knew_at_the_decision(tmp_path):
                 continue
             gap, q = then.pop(change.decision), live.policy.problem.family.mu(X @ live.theta)
             k, h = data.choices[0], np.array(data.p[0])
+            weights.append(min(0.25, (20 + len(total)) / (20 * (1.0 + 1.0 / 0.1) + spread)))
+            spread += min(gap**2 @ (1.0 / h), 2.0 / 0.1)
             total.append(gap @ q + gap[k] / h[k] * (change.value - q[k]))
             for one in (live, quick):
                 one.update(X[k], change.value)
-        assert found.rows == len(total) > 700
-        assert found.value == pytest.approx(np.mean(total), abs=1e-12)
+        assert found.rows == len(total) > 400
+        assert found.value == pytest.approx(np.average(total, weights=weights), abs=1e-12)
         assert found.value < 0.0
         check(loop)
 

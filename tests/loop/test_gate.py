@@ -113,7 +113,7 @@ def test_no_bet_is_expected_to_win_if_policies_are_equal(model):
     stake = np.tile(0.25 * leads.stakes(1.0).gains, (6, 1))
     for payoff in leads.sides(arms, pi, np.full(18, model), R):
         made = leads.bets(payoff, stake)
-        assert chances @ made.phi == pytest.approx(np.ones(8), abs=1e-12)
+        assert chances @ made.phi == pytest.approx(np.ones(9), abs=1e-12)
         assert (stake * made.unit < 1.0).all()
         for forecast in (0.0, 0.7, 1.0, 2.0):
             cost = leads.penalty(stake, made.unit, made.phi - forecast)
@@ -298,8 +298,8 @@ def test_rewards_that_are_lost_for_one_policy_block_its_promotion(tmp_path, how)
         rng = np.random.default_rng(0)
         for t in range(400):
             made, at = chosen_by_sharp(loop, 10 * t), 100.0 * t
-            happy = rng.random() < (0.6 if made.arm == "x" else 0.2)
-            lost = made.arm == "x" and rng.random() < 0.7
+            happy = rng.random() < (0.3 if made.arm == "x" else 0.05)
+            lost = made.arm == "x" and rng.random() < 0.9
             if happy or not lost:
                 loop.reward(made.id, float(happy), at=at)
             elif how == "cancelled":

@@ -101,7 +101,7 @@ def test_from_the_shadow_to_a_promotion(port, loop):
     compared = ask(port, "GET", f"{loop}/comparison")[1]
     (lead,) = (each for each in compared["leads"] if each["first"] == "greedy")
     assert 0.0 < lead["low"] < lead["value"] < lead["high"]
-    assert (lead["better"], lead["rows"], compared["level"]) == (1, 200, 0.95)
+    assert (lead["better"], lead["rows"], compared["level"]) == (1, 195, 0.95)
     assert {"live", "greedy"} <= compared["values"].keys()
     assert compared["values"]["greedy"]["rows"] == 200
     assert any("greedy is better than live with 95 % confidence" in w for w in compared["words"])

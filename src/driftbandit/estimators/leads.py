@@ -35,8 +35,8 @@ import numpy as np
 from driftbandit.estimators.increments import Arms, Floats, Payoff, side
 
 TOP = 2.0  # the largest mean of a payoff
-GRID = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)  # gains without a plan
-SPREAD = (0.05, 0.1, 0.15, 0.2, 0.2, 0.2, 0.1)  # of the mixture over them
+GRID = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0)  # gains without a plan
+SPREAD = (0.05, 0.1, 0.15, 0.2, 0.2, 0.15, 0.1, 0.05)  # of the mixture over them
 USUAL = 0.1  # the gain that is planned for if none is
 PLANNED, UNPLANNED = 0.6, 0.2  # the share of the mixture that goes to it
 FASTEST, PRIOR = 0.25, 20  # the largest pace, and the rows that a guess by shares is worth

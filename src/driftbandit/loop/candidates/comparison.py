@@ -16,7 +16,7 @@ from driftbandit.reward import Reward
 from driftbandit.units import Unit
 
 DR = ope.SUMS.index("dr")
-FAIR = 0.001  # error of each check that rewards of two policies come alike
+FAIR = 0.01  # error of each check that rewards of two policies come alike
 
 
 class Standing(NamedTuple):
