@@ -155,7 +155,7 @@ class Calls:
             id = made.request.id
             explain: Explain = lambda: self._explain(id)  # noqa: E731
             return again(event, made.request, explain)
-        if not self._runtime.inline and pending.event is not None:
+        if pending.event is not None:
             self._runtime.trainer.remember(pending.event, made)
         return made.first()
 

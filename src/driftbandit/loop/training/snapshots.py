@@ -44,7 +44,7 @@ class Snapshots:
     def _listen(self, thread: TrainerThread) -> None:
         """Load what the process that trains has left; take over if it is gone."""
         before = self._learner.examples
-        known = before + sum(map(counts, thread.waiting()))
+        known = before + thread.lag.examples
         if found := self._ledger.snapshot(before, known):
             load(self._learner, self._candidates, json.loads(found[0]), found[1])
             _drop(thread, self._learner.examples - before)

@@ -16,6 +16,7 @@ from driftbandit.loop.training.trainer import Lag, Trainer
 CHUNK = 8  # changes at a time: short enough for callers to wait for
 PATIENT = 0.5  # seconds behind up to which callers go first
 LOOK = 0.2  # seconds until snapshots are looked for
+GATHER = 0.005  # seconds in which changes may gather: training several in a row takes less time
 
 
 class Training(Protocol):
@@ -71,7 +72,8 @@ class TrainerThread:
         self._trainer, self._on_error, self._follow = trainer, on_error, follow
         self._waiting: deque[tuple[float, Change]] = deque()
         self._news, self._closed = threading.Condition(), False
-        self._submitted = self._trained = 0
+        self._submitted = self._trained = self._wanted = 0  # wanted: up to here callers wait
+        self._examples = 0  # of what waits, those that count
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="driftbandit trainer", daemon=True)
         self._thread.start()
@@ -80,13 +82,17 @@ class TrainerThread:
         if changes:
             now = time.monotonic()
             with self._news:
+                idle = not self._waiting
                 self._submitted += len(changes)
+                self._examples += sum(map(counts, changes))
                 self._waiting.extend((now, change) for change in changes)
-                self._news.notify_all()
+                if idle or len(self._waiting) >= CHUNK:
+                    self._news.notify_all()
 
     def wait(self, timeout: float | None = None) -> bool:
         with self._news:
-            all_of_it = self._submitted  # what comes meanwhile is not waited for
+            all_of_it = self._wanted = self._submitted  # what comes meanwhile is not waited for
+            self._news.notify_all()
             done = self._news.wait_for(lambda: self._error or self._trained >= all_of_it, timeout)
         self.check()
         return bool(done)
@@ -95,7 +101,7 @@ class TrainerThread:
     def lag(self) -> Lag:
         with self._news:
             waited = time.monotonic() - self._waiting[0][0] if self._waiting else 0.0
-            return Lag(sum(counts(change) for _, change in self._waiting), waited)
+            return Lag(self._examples, waited)
 
     def check(self) -> None:
         if self._error:
@@ -107,18 +113,17 @@ class TrainerThread:
             self._news.notify_all()
         self._thread.join()
 
-    def waiting(self) -> list[Change]:
-        """Return what waits to be trained."""
-        with self._news:
-            return [change for _, change in self._waiting]
-
     def drop(self, is_known: Callable[[Change], bool]) -> None:
         """Let go of what waits, from the oldest on, as long as another process has trained it."""
         with self._news:
             while self._waiting and is_known(self._waiting[0][1]):
-                self._waiting.popleft()
-                self._trained += 1
+                self._let_go()
             self._news.notify_all()
+
+    def _let_go(self) -> None:
+        """Let the oldest change go: it is trained."""
+        self._examples -= counts(self._waiting.popleft()[1])
+        self._trained += 1
 
     def _run(self) -> None:
         try:
@@ -136,12 +141,18 @@ class TrainerThread:
         """Train some of what waits, or wait; return False at the end."""
         trains = self._follow is None or self._follow(self)
         with self._news:
-            busy = self._waiting if trains else ()
-            if not busy and not self._closed:
+            if not (trains and self._waiting) and not self._closed:
                 self._news.wait(None if self._follow is None else LOOK)
+                if trains and self._waiting:
+                    self._news.wait_for(self._is_enough, GATHER)
         if trains and self._waiting:
             self._next()
         return not self._closed or bool(trains and self._waiting)
+
+    def _is_enough(self) -> bool:
+        """Return whether there is no reason to wait for more."""
+        hurried = self._closed or self._trained < self._wanted
+        return hurried or len(self._waiting) >= CHUNK
 
     def _next(self) -> None:
         """Train what waits longest, and only then let it go: `wait` must not return too early."""
@@ -150,9 +161,8 @@ class TrainerThread:
             begun = self._waiting[0][0]
         self._trainer.train(chunk)
         with self._news:
-            self._trained += len(chunk)
             for _ in chunk:
-                self._waiting.popleft()
+                self._let_go()
             self._news.notify_all()
         if time.monotonic() - begun < PATIENT:
             time.sleep(0.0)  # gives up the GIL, which callers wait for
