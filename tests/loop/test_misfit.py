@@ -53,7 +53,7 @@ def test_a_line_where_a_curve_is_needed_is_named():
     price = next(each for each in found if each.what.startswith("price"))
     assert price.what == "price from 4.67 to 6.5"
     assert price.observed == pytest.approx(0.58, abs=0.08)
-    assert price.expected == pytest.approx(0.3)
+    assert price.expected == pytest.approx(0.3, abs=0.02)
     assert "declare price as a curve (curve=True) or as a category" in str(price)
     assert len([each for each in found if each.what.startswith("price")]) == 1
 
@@ -70,21 +70,20 @@ def test_a_change_that_is_learnt_is_no_misfit():
     assert misfits(lines(rng, 2000, changed, learnt), FEATURES, REWARD) == ()
 
 
-def test_rewards_that_all_differ_are_said_of_the_loop():
+def test_a_model_that_is_wrong_everywhere_alike_has_no_cell_to_blame():
     rng = np.random.default_rng(3)
-    found = misfits(lines(rng, 1000, flat, lambda *_: 0.5), FEATURES, REWARD)
-    assert found[0].what == "the loop"
+    assert misfits(lines(rng, 1000, flat, lambda *_: 0.5), FEATURES, REWARD) == ()
 
 
 def test_units_are_those_of_the_reward():
     rng = np.random.default_rng(4)
     euros = Reward(0, 50, goal="min")
-    rows = lines(rng, 1500, lambda *_: 0.6, flat)
+    rows = lines(rng, 1500, lambda price, kind, when: 0.6 if kind == "x" else 0.2, flat)
     for row in rows:
         row["reward"] = 50.0 * (1.0 - row["reward"])
-    loop = misfits(rows, FEATURES, euros)[0]
-    assert loop.observed == pytest.approx(50 * 0.4, abs=2)
-    assert loop.expected == pytest.approx(35.0)
+    kind = misfits(rows, FEATURES, euros)[0]
+    assert kind.observed == pytest.approx(20.0 if kind.what == "kind 'x'" else 40.0, abs=3)
+    assert kind.expected == pytest.approx(30.0, abs=2)
 
 
 def test_few_or_odd_values_are_no_reason_to_fail():

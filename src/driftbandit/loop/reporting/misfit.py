@@ -2,7 +2,8 @@
 would not mend it.
 
 The latest trained decisions are cut into cells: by arm, and by the value (or a part of the range)
-of every column. A cell compares rewards with the means that were logged when the arms were chosen.
+of every column. A cell compares rewards with the means that were logged when the arms were chosen,
+all of them scaled by one factor, so that they are right on average.
 Its evidence against "the model is right" is the capital of Robbins' normal mixture,
 
     E = sqrt(rho / (V + rho)) exp(S^2 / (2 (V + rho)))
@@ -27,6 +28,7 @@ from driftbandit.policies.base import Floats
 from driftbandit.reward import Reward
 
 ALPHA = 0.05  # chance that a loop whose model is right has a misfit, at most
+TINY = 1e-300
 RHO = 2.0  # the sum of squares at which the mixture is sharpest
 LEAST = 30  # decisions of a cell
 YOUNG = 0.3  # part of the decisions that are left out: the first of a loop teach it
@@ -59,6 +61,8 @@ def misfits(lines: list[Line], features: Features, reward: Reward) -> tuple[Misf
     unit = reward.range if reward.counts else 1.0
     expected = np.array([line["mean"] for line in known]) / unit
     observed = np.array([reward.inside(seen(line, reward))[0] for line in known]) / unit
+    if known:  # a model that is wrong everywhere alike, as a young one is, has no cell to blame
+        expected = np.minimum(expected * observed.sum() / max(expected.sum(), TINY), 1.0)
     groups: dict[str, list[tuple[float, Cell]]] = {}
     for cell in _cells(known, features):
         capital = _log_capital(observed[cell.rows], expected[cell.rows])
@@ -80,12 +84,8 @@ def misfits(lines: list[Line], features: Features, reward: Reward) -> tuple[Misf
 
 
 def _told(found: list[tuple[float, str, Misfit]]) -> tuple[Misfit, ...]:
-    """Return misfits, the surest first. If the whole loop deviates, its parts do, too; and columns
-    say more than arms."""
-    columns = {column for _, column, _ in found}
-    if EVERYTHING in columns:
-        found = [each for each in found if each[1] == EVERYTHING]
-    elif len(columns) > 1:
+    """Return misfits, the surest first; columns say more than arms."""
+    if len(found) > 1:
         found = [each for each in found if each[1] != ARMS]
     return tuple(misfit for *_, misfit in sorted(found, key=lambda each: -each[0]))
 
@@ -110,7 +110,7 @@ def _log_capital(observed: Floats, expected: Floats) -> float:
     return 0.5 * math.log(RHO / (v + RHO)) + 0.5 * s * s / (v + RHO)
 
 
-ARMS, EVERYTHING = "arms*", "everything*"  # no column's name has a star
+ARMS = "arms*"  # no column's name has a star
 
 
 class Cell(NamedTuple):
@@ -129,9 +129,6 @@ def _cells(lines: list[Line], features: Features) -> Iterator[Cell]:
         "declare a column that tells these arms apart, such as their names as a Category, or "
         "curves and more interactions"
     )
-    everything = "rewards are not what they were: see what has changed, or pass half_life="
-    for _, rows in _grouped([True] * len(lines)):
-        yield Cell(EVERYTHING, "the loop", everything, rows)
     for value, rows in _grouped(arms):
         yield Cell(ARMS, f"arm {value!r}", remedy, rows)
     chosen = [_chosen(line) for line in lines]
