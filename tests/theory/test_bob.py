@@ -227,7 +227,8 @@ def test_a_bandit_predicts_and_goes_on_past_the_horizon():
 def test_blocks_and_discounts():
     assert theory.bob_block(S1) == math.ceil(5 * math.sqrt(5000))
     assert theory.bob_block(replace(S1, horizon=9)) == 9  # one block
-    assert theory.bob_block(Problem(dim=1, radius=1.0, horizon=2)) == 2
+    for horizon in (2, 3, 4):
+        assert theory.bob_block(Problem(dim=1, radius=1.0, horizon=horizon)) == 2
     assert theory.bob_discounts(2) == (0.5,)
     assert theory.bob_discounts(31) == (0.5, 0.75, 0.875, 0.9375)
     assert theory.bob_discounts(32) == (0.5, 0.75, 0.875, 0.9375, 0.96875)
@@ -251,12 +252,12 @@ GENERIC = Problem(
 )
 
 
-def by_hand(problem, moves):
+def by_hand(problem, moves, delta=None):
     """The bound of docs/bob.md, block by block, each with its share of the path."""
     family, d, T = problem.family, problem.dim, problem.horizon
     S, k, c, g = problem.S, problem.k_mu, problem.c_mu, family.g
     eta, lam = theory.eta(problem), theory.lam(problem)
-    iota, D, delta = math.sqrt(2 * eta * k / g), math.ceil(d * math.sqrt(T)), 1 / T
+    iota, D, delta = math.sqrt(2 * eta * k / g), math.ceil(d * math.sqrt(T)), delta or 1 / T
     K = max(j for j in range(1, 60) if 2**j <= D)
     totals = []
     for gamma in (1 - 2.0**-j for j in range(1, K + 1)):
@@ -280,7 +281,9 @@ def test_bound_by_hand_however_the_path_is_split(problem):
     blocks = math.ceil(problem.horizon / theory.bob_block(problem))
     split = np.random.default_rng(6).dirichlet(np.ones(blocks))
     moves = split * problem.path_length * problem.context_norm
-    assert theory.bob_regret_bound(problem) == pytest.approx(by_hand(problem, moves), rel=1e-9)
+    for delta in (None, 0.02):
+        found = theory.bob_regret_bound(problem, delta=delta)
+        assert found == pytest.approx(by_hand(problem, moves, delta), rel=1e-9)
 
 
 def test_bound_of_jumps_is_theorem_3_summed_over_blocks():

@@ -16,11 +16,11 @@ WHY = "bandit over bandits"
 
 
 def bob_block(problem: Problem) -> int:
-    """D = d sqrt(T) rounded up, within 2 and T: the rounds of a block."""
+    """D = d sqrt(T) rounded up, at most T: the rounds of a block, at least 2."""
     T = problem.known("horizon", WHY)
     if T < 2:
         raise ValueError(f"{WHY} needs a horizon of at least 2 rounds, got {T:g}")
-    return int(min(T, max(2, math.ceil(problem.dim * math.sqrt(T)))))
+    return int(min(T, math.ceil(problem.dim * math.sqrt(T))))
 
 
 def bob_discounts(block: int) -> tuple[float, ...]:
