@@ -1,6 +1,7 @@
 """SQL of both databases: numbered steps, and queries by name that the sources use."""
 
 import ast
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,13 @@ def test_an_older_version_refuses_what_this_one_has_written(address, monkeypatch
                 Ledger(path, "loop", write=write)
     with Loop(path, training="inline") as loop:  # nothing has changed
         assert loop.digest == digest
+
+
+@pytest.mark.parametrize("name", ["lasting_events", "checkpoints"])
+def test_what_a_start_reads_is_found_by_the_index_of_rare_events(name):
+    """A loop with 10^6 decisions starts without reading them."""
+    base = sqlite3.connect(":memory:")
+    for step in sql.migrations("sqlite"):
+        base.executescript(step)
+    (first, *_) = base.execute(f"EXPLAIN QUERY PLAN {sql.queries('sqlite')[name]}", (1,))
+    assert "INDEX rare" in first[-1]

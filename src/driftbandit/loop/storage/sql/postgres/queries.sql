@@ -36,6 +36,7 @@ SELECT seq, kind, at, id, key, CASE WHEN kind = 'decide' THEN '{}' ELSE data END
 -- name: lasting_events
 SELECT seq, kind, at, id, key, data, k, v FROM event
   WHERE loop = %s AND kind IN ('declare', 'configure', 'arm', 'add_features', 'shadow', 'retire', 'promote', 'demote', 'recount', 'set', 'grow')
+    AND kind NOT IN ('decide', 'reward', 'cancel', 'metric', 'advance', 'erased')  -- as in the index
   ORDER BY seq
 
 -- name: events_at
@@ -66,6 +67,7 @@ DELETE FROM event WHERE place IN (
 SELECT seq, kind, at, id, key, data, k, v FROM event
   WHERE loop = %s AND kind = 'checkpoint'
     AND seq IN (SELECT seq FROM checkpoint WHERE checkpoint.loop = event.loop)
+    AND kind NOT IN ('decide', 'reward', 'cancel', 'metric', 'advance', 'erased')
   ORDER BY seq
 
 -- name: checkpoint_state
