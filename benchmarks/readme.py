@@ -52,6 +52,7 @@ PAGES += (
     "docs/loop.md",
     "docs/deployment.md",
     "docs/evidence.md",
+    "docs/promotion.md",
     "docs/speed.md",
     "docs/features.md",
     "docs/differences.md",

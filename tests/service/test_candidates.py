@@ -104,7 +104,7 @@ def test_from_the_shadow_to_a_promotion(port, loop):
     assert (lead["better"], lead["rows"], compared["level"]) == (1, 195, 0.95)
     assert {"live", "greedy"} <= compared["values"].keys()
     assert compared["values"]["greedy"]["rows"] == 200
-    assert any("greedy is better than live with 95 % confidence" in w for w in compared["words"])
+    assert any("greedy is better than live with 98.25 % confid" in w for w in compared["words"])
     status, found, _ = ask(port, "POST", f"{loop}/promotion", asked)
     assert (status, found) == (200, {"acts": "greedy", "candidates": []})
     assert ask(port, "POST", f"{loop}/promotion", asked)[1] == found  # the answer may be lost
@@ -144,7 +144,8 @@ def test_a_trial_changes_probabilities(port, loop):
 
     ask(port, "PUT", at(loop, "greedy"), GREEDY)
     assert p("shadow") == [0.5, 0.5]
-    assert ask(port, "PATCH", at(loop, "greedy"), {"share": 0.2})[0] == 200
+    assert ask(port, "PATCH", at(loop, "greedy"), {"share": 0.2, "effect": 0.1})[0] == 200
+    assert ask(port, "GET", loop)[1]["settings"]["plans"] == {"greedy": [1, 0.1]}
     assert p("trial") == pytest.approx([0.4, 0.6])
     assert ask(port, "PATCH", at(loop, "greedy"), {"share": 0})[1]["share"] == 0.0
     assert p("ended") == [0.5, 0.5]
@@ -292,6 +293,8 @@ def test_a_client_compares_and_promotes(port, loop):
         with pytest.raises(ServiceError, match="not shown to be better") as refused:
             client.promote("greedy", expected_live="live")
         assert refused.value.problem["leads"][0]["rows"] == 8
+        with pytest.raises(ServiceError, match="the guard has no metric 'cost'"):
+            client.promote("greedy", not_worse={"cost": 0.1})
         assert client.promote("greedy", force=True) == "greedy"
 
 

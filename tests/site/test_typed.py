@@ -25,11 +25,7 @@ KNOWN = {
         "10 nats": "log 10 nats: SURE of policies/auto.py",
     },
     "bob.md": {"2.5 times": "arithmetic, 1 / (1 - 2^(-3/4))"},
-    "evidence.md": {
-        "1 %": "the default of limit",
-        "5 times": "benchmarks/promotion.py",
-        "200 times": "benchmarks/promotion.py",
-    },
+    "evidence.md": {"1 %": "the default of limit"},
     "loop.md": {
         "5 %": "LEVEL of loop/reporting/drift_report.py",
         "8 kB": "arithmetic, (d + 1) d numbers",
@@ -38,10 +34,10 @@ KNOWN = {
     },
     "peers.md": {"20 %": "what make bench-guard allows"},
     "promotion.md": {
-        "5 %": "benchmarks/promotion.py",
-        "10 %": "benchmarks/promotion.py",
-        "64 times": "benchmarks/promotion.py, required",
-        "1,000 times": "benchmarks/promotion.py",
+        "1 %": "FAIR of loop/candidates/comparison.py, and an example",
+        "5 %": "the guarantee, loop/state/spending.py",
+        "5.5 %": "an example",
+        "10 %": "an example",
     },
     "reproduced.md": {"5 %": "SHARE of benchmarks/sharp.py"},
     "rewards.md": {"20 seconds": "an example"},

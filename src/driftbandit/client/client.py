@@ -174,11 +174,17 @@ class Client:
         return self._call("GET", "/comparison")
 
     def promote(
-        self, candidate: str, *, expected_live: str | None = None, force: bool = False
+        self,
+        candidate: str,
+        *,
+        expected_live: str | None = None,
+        force: bool = False,
+        not_worse: Mapping[str, float] | None = None,
     ) -> str:
         """Promote a candidate, as `Loop.promote` does; return the policy that acts. Without proof
         it is a `ServiceError`, whose `problem["leads"]` has what is known."""
-        asked = {"candidate": candidate, "expected_live": expected_live, "force": force}
+        asked: dict[str, Any] = {"candidate": candidate, "expected_live": expected_live}
+        asked |= {"force": force, "not_worse": None if not_worse is None else dict(not_worse)}
         return str(self._call("POST", "/promotion", asked)["acts"])
 
     def _call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:

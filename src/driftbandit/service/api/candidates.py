@@ -34,7 +34,7 @@ def propose(call: Call) -> Reply:
 
 
 def trial(call: Call) -> Reply:
-    call.loop.trial(call.path["candidate"], call.body.share)
+    call.loop.trial(call.path["candidate"], call.body.share, effect=call.body.effect)
     return show_one(call)
 
 
@@ -54,7 +54,12 @@ def promote(call: Call) -> Reply:
     """Promote a candidate, unless it acts already: an earlier answer may have been lost."""
     loop, body = call.loop, call.body
     if body.candidate != loop.acts:
-        loop.promote(body.candidate, expected_live=body.expected_live, force=body.force)
+        loop.promote(
+            body.candidate,
+            expected_live=body.expected_live,
+            force=body.force,
+            not_worse=body.not_worse,
+        )
     return list_all(call)
 
 

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 from msgspec import Struct, defstruct
 
-from driftbandit.loop.candidates.comparison import Comparison, Lead, Standing
+from driftbandit.loop.candidates.comparison import Comparison, Lead, Loss, Standing
 from driftbandit.loop.deciding.types import Name
 from driftbandit.loop.state.definition import Shadow
 
@@ -134,7 +134,9 @@ LeadInfo = derived(
     Lead,
     "The first policy's mean minus the second's, with bounds that hold at every moment. `better` "
     "is 1 for the first, -1 for the second, 0 if the log does not tell yet; `more` is about how "
-    "many rows that takes, null if rows like those before never will.",
+    "many rows that takes, null if rows like those before never will. Each bound holds with "
+    "confidence `level`; `recent` is -1 if the latest rows speak against the first; `worst` is by "
+    "how much the first may be worse, at most.",
 )
 
 
@@ -231,18 +233,22 @@ class ArmList(Struct):
 
 
 class TrialRequest(Struct, forbid_unknown_fields=True):
-    """The share of decisions that a candidate has from now on; 0 ends its trial."""
+    """The share of decisions that a candidate has from now on; 0 ends its trial. `effect` is the
+    gain that is planned for, as a part of the live policy's reward."""
 
     share: float
+    effect: float | None = None
 
 
 class PromotionRequest(Struct, forbid_unknown_fields=True):
     """The policy that shall act: a candidate, or "live" again after a demotion. `expected_live` is
-    the policy that acts now, live or default, as a check; `force` needs no proof."""
+    the policy that acts now, live or default, as a check; `force` needs no proof. `not_worse` names
+    metrics of the guard, and by how much the policy may be worse in each, in its unit."""
 
     candidate: str
     expected_live: str | None = None
     force: bool = False
+    not_worse: dict[str, float] | None = None
 
 
 CandidateInfo = derived(
@@ -269,6 +275,12 @@ class CandidateList(Struct):
 StandingInfo = derived(
     "StandingInfo", Standing, "A mean reward with its confidence sequence, and the rows behind it."
 )
+LossInfo = derived(
+    "LossInfo",
+    Loss,
+    "Decisions without an example (`why`: cancelled, missing or late) come from the first policy "
+    "`often`: more or less often than from the second.",
+)
 ComparisonResponse = derived(
     "ComparisonResponse",
     Comparison,
@@ -276,6 +288,7 @@ ComparisonResponse = derived(
     '`acting`, `values` and `leads` a promoted candidate is "live".',
     values=dict[str, StandingInfo],  # type: ignore[valid-type]
     leads=list[LeadInfo],  # type: ignore[valid-type]
+    losses=list[LossInfo],  # type: ignore[valid-type]
     words=list[str],
 )
 
