@@ -155,8 +155,11 @@ def test_no_wait(tmp_path):
         assert loop.runtime.learner.bandit.rounds == rounds + 1
         assert loop.reward(second.id, 0) == "late"
         assert loop.reward("nobody", 0) == "unknown"
-        loop.close_windows(1e6)
+        loop.close_windows(6e5)
         assert loop.reward(first.id, True) == "counted"
+        third = loop.decide({}, ARMS, at=6e5)
+        loop.close_windows(6e5 + 8 * 86400.0)  # open for a week at most
+        assert loop.reward(third.id, 1) == "late"
 
 
 def test_rewards_that_are_late_held_or_wrong(tmp_path):
@@ -302,7 +305,7 @@ def test_erasure(tmp_path):
         for k in range(6):
             play(loop, 10, seed=k, start=100.0 * k, key=f"user {k % 3}")
         digest, before = loop.digest, loop.log()
-        assert loop.erase(key="user 1") > 20
+        assert loop.erase(key="user 1").events > 20
         assert loop.digest == digest
         log = loop.log()
         assert log.filter(pl.col("key") == "user 1").is_empty()
@@ -318,7 +321,7 @@ def test_erasure(tmp_path):
         digest = loop.digest
     with again(tmp_path) as loop:
         assert loop.digest == digest
-        assert loop.erase(key="nobody") == 0
+        assert loop.erase(key="nobody").events == 0
 
 
 def test_relearning_forgets_what_a_key_trained(tmp_path):
@@ -446,7 +449,7 @@ def test_background_training_and_many_threads(tmp_path):
             thread.join()
         assert not errors
         assert loop.counts["decide"] == 100  # each was asked twice
-        assert loop.erase(key="3", relearn=True) > 25
+        assert loop.erase(key="3", relearn=True).events > 25
         while loop.runtime.windows.open:
             loop.wait_until_trained(5.0)
         assert loop.wait_until_trained(5.0)

@@ -35,11 +35,15 @@ EXAMPLES = {
     "cancel": events.Cancel(3),
     "metric": events.Metric("revenue", 2.5),
     "checkpoint": events.Checkpoint(
-        (9, 4, None, 12.5, COUNTS), {"examples": 3}, {"candidates": [{"examples": 2}]}, 80
+        (9, 4, None, (12.5, None, 0.0, None), COUNTS),
+        {"examples": 3},
+        {"candidates": [{"examples": 2}]},
+        80,
     ),
     "retire": events.Retire("wide", {"type": "Settings"}),
     "promote": events.Promote("wide", "live", True, {"low": 0.1}, {"type": "Settings"}),
     "erase": events.Erase(4, True),
+    "repair": events.Repair("loop"),
     "add_features": events.AddFeatures({"type": "Features"}),
     "arm": events.ArmChange("large", "add", {"price": 9.5, "type": "x"}),
 }
@@ -56,7 +60,7 @@ def as_json(kind, v):
     if v == 1 and kind == "checkpoint":
         for each in (data["learner"], *data["panel"]["candidates"]):
             each["lessons"] = each.pop("examples")
-        data["mark"][4] = {"decide": 3, "set": 2, "grow": 1}
+        data["mark"][3:] = [12.5, {"decide": 3, "set": 2, "grow": 1}]
     return data
 
 

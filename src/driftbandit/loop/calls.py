@@ -103,7 +103,7 @@ class Calls:
         learner, seed = self._runtime.learner, self._declaration.seed
         at = asked.at
         if at is None:
-            at = self._runtime.writer.clock if learner.timed or settings.trials else 0.0
+            at = self._runtime.writer.believed if learner.timed or settings.trials else 0.0
         # in a trial all policies have learnt the same examples: one position is logged for all
         view = (learner.exact if settings.trials else learner.view)(at, asked.key)
         if not asked.names:

@@ -27,6 +27,11 @@ class BusyError(ValueError):
     """The same call works later."""
 
 
+class UnfinishedErasureError(BusyError):
+    """The log has nothing of the key any more, but the database has copies, which the loop removes
+    as soon as it can."""
+
+
 class UnknownCandidateError(ValueError):
     """The loop has no such candidate."""
 

@@ -23,7 +23,7 @@ from driftbandit.loop.config import (
     check_options,
 )
 from driftbandit.loop.deciding.types import Decision, Name, Slate
-from driftbandit.loop.erasure import erase
+from driftbandit.loop.erasure import Erasure, erase, finish_earlier
 from driftbandit.loop.exploration import Rule
 from driftbandit.loop.opening import check_path, declared
 from driftbandit.loop.reporting import export
@@ -32,6 +32,7 @@ from driftbandit.loop.reporting.health import Health, health
 from driftbandit.loop.runtime import Runtime
 from driftbandit.loop.state.catalogue import CatalogueArm
 from driftbandit.loop.state.definition import Shadow
+from driftbandit.loop.storage.events import Repair
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training.trainer import Lag
 from driftbandit.loop.writing.pending import Pending
@@ -76,6 +77,7 @@ class Loop:
             raise
         try:
             self.runtime.configure(chosen)
+            finish_earlier(self.runtime)
         except BaseException:
             self.close()
             raise
@@ -271,12 +273,30 @@ class Loop:
         names the policy that acts, as a check."""
         promotion.promote(self.runtime, name, expected_live, force, not_worse)
 
-    def erase(self, *, key: str, relearn: bool = False) -> int:
-        """Blank all that was logged about a key. What the learner has learnt from it stays, unless
-        you let it `relearn` from the rest: a replay of the log. Returns how many events."""
+    def erase(self, *, key: str, relearn: bool = False) -> Erasure:
+        """Remove all that was logged about a key, from the log, the file and the database's own
+        copies. What the learner has learnt from it stays, unless you let it `relearn` from the
+        rest: a replay of the log, beside decisions. Returns what is gone.
+
+        Raises `UnfinishedErasureError` if another connection keeps the database from removing its
+        copies now: the log has nothing of the key then, and the loop removes the copies as soon as
+        it can, also after a restart."""
         if not isinstance(relearn, bool):
             raise ValueError(f"relearn must be True or False, got {validate.show(relearn)}")
         return erase(self.runtime, validate.text("key", key), relearn)
+
+    def repair(self, at: Any = None) -> float:
+        """Set the loop's clock to the time of this machine, or to `at` with clock="events", and
+        return the time. Decisions that are open and dated later count as made then. It is for a
+        clock that was wrong: docs/loop.md has the rule."""
+        if at is not None and self.declaration.clock == "wall":
+            raise ValueError("this loop follows the wall clock: set that right, and leave at= out")
+        if at is None and self.declaration.clock == "events":
+            raise ValueError("events are the clock of this loop: pass at=, the time it is")
+        self.runtime.check_trains()
+        when = moment(at, self.runtime.now())
+        self._store(Pending("repair", when, payload=Repair("user")))
+        return when
 
     def audit(self, id: str) -> Audit:
         """Compute a logged decision's probabilities again, from the log alone."""

@@ -43,6 +43,7 @@ class Runtime:
         if training not in TRAINING:
             raise ValueError(f"training must be one of {TRAINING}, got {show(training)}")
         self.ledger, self.inline = ledger, training == "inline"
+        self.helpers, self.closing = list[threading.Thread](), threading.Event()  # of `erasure`
         self.switching = threading.RLock()  # held from a check to the change that rests on it
         self.windows, self.learner, self.candidates = latest(ledger, definition)
         self.definition: CurrentDefinition = self.candidates.definition
@@ -79,6 +80,10 @@ class Runtime:
     def _training_stopped(self, error: Exception) -> None:
         """Refuse all calls from now on."""
         self.writer.error = LedgerError(f"training has stopped: {error}")
+
+    def now(self) -> float:
+        """Return the time of this machine."""
+        return time.time()
 
     @property
     def settings(self) -> Settings:
@@ -173,10 +178,14 @@ class Runtime:
         if not self._open or os.getpid() != self.writer.process:
             return
         self._open = False
+        self.closing.set()
+        for helper in self.helpers:
+            helper.join()
         self.writer.close()
         try:
             if not self.writer.error and self.ledger.lock.trains:
                 self._leave_checkpoint()
+                self.writer.finish_retention()
         finally:
             self.training.close()
             self.ledger.close()

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -33,6 +34,8 @@ from driftbandit.loop.reporting.policy_values import (
     value,
 )
 from driftbandit.loop.runtime import Runtime
+from driftbandit.loop.state.clock import LONGEST, SETTLE
+from driftbandit.loop.state.reward_windows import RewardWindows
 from driftbandit.loop.training.trainer import Lag
 from driftbandit.policies.auto import AutoDOMD
 from driftbandit.reward import Reward
@@ -41,6 +44,7 @@ log = logging.getLogger("driftbandit.loop")
 
 WINDOW = 10_000  # latest events
 BINS, LEAST = 5, 20  # of the calibration, and decisions in each
+DAY = 86400.0  # seconds
 AGAIN = 60.0  # seconds after which concerns are logged again
 _warned: WeakKeyDictionary[Runtime, float] = WeakKeyDictionary()  # when they were
 TARGETS = {"loop": itself, "uniform": uniform, "default": default}
@@ -74,6 +78,7 @@ class Health:
     | `curve` | the same over time, in windows |
     | `metrics` | by name and arm |
     | `changed` | terms that have moved since the date that was asked for |
+    | `clock` | what is wrong with the clock, and what the loop does about it; "" if nothing is |
     """
 
     name: str
@@ -98,6 +103,7 @@ class Health:
     curve: tuple[Window, ...]
     metrics: Mapping[str, Mapping[str, Mean | None]]
     changed: tuple[Change, ...]
+    clock: str = ""
 
     @property
     def concerns(self) -> list[str]:
@@ -109,7 +115,8 @@ class Health:
             "no arm is ever explored: pass exploration=0.02": self.recent
             and not self.exploration_share,
         }
-        return [words for words, true in signs.items() if true] + [str(m) for m in self.misfits]
+        found = [words for words, true in signs.items() if true]
+        return found + [self.clock] * bool(self.clock) + [str(each) for each in self.misfits]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON knows it."""
@@ -170,7 +177,7 @@ def health(runtime: Runtime, since: float | None) -> Health:
         trains=ledger.lock.trains,
         acts=promotion.acts(runtime),
         candidates=promotion.shares(runtime),
-        **memory(runtime.learner, lines, runtime.writer.clock),
+        **memory(runtime.learner, lines, runtime.writer.believed),
         bias=bias,
         calibration=bins,
         misfits=misfits(lines, definition.latest.features, reward),
@@ -180,6 +187,7 @@ def health(runtime: Runtime, since: float | None) -> Health:
         changed=tuple(
             changes(ledger, definition, runtime.learner, since) if since is not None else ()
         ),
+        clock=clock_concern(windows, runtime.writer.reading),
     )
     _warn(runtime, found)
     return found
@@ -191,6 +199,39 @@ def _warn(runtime: Runtime, found: Health) -> None:
         _warned[runtime] = time.monotonic()
         for concern in found.concerns:
             log.warning("loop %r: %s", found.name, concern)
+
+
+def clock_concern(windows: RewardWindows, now: float) -> str:
+    """Say what is wrong with the clock (`state.clock`), whose reading is `now`."""
+    clock = windows.clock
+    reading = clock.leap if windows.by_events and clock.leap is not None else now
+    apart = f"{abs(reading - clock.time) / DAY:.1f} days"
+    said = "a decision is dated" if windows.by_events else "the machine's clock says"
+    if clock.is_ahead(reading):
+        return (
+            f"{said} {_date(reading)}, {apart} ahead of the log: no window closes until times have "
+            "been there for ten minutes; correct the clock if it is wrong"
+        )
+    if clock.is_back(reading) and not windows.by_events:
+        return (
+            f"{said} {_date(reading)}, {apart} behind the log: no window closes until it has been "
+            "there for ten minutes; correct the clock, or use driftbandit repair"
+        )
+    if windows.retention is not None and not clock.may_delete:
+        until = (
+            "driftbandit repair" if clock.leapt > LONGEST else f"{SETTLE / 3600:.0f} hours later"
+        )
+        leapt = f"the clock leapt by {clock.leapt / DAY:.0f} days on {_date(clock.landed)}"
+        return f"{leapt}: retention deletes nothing until {until}"
+    return ""
+
+
+def _date(at: float) -> str:
+    """Return a time as a date in UTC, or as a number if it is none."""
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return f"{at:.0f}"
 
 
 def shares(told: Outcomes) -> dict[str, Any]:

@@ -97,7 +97,8 @@ class Definition:
     def windows(self, since: int = 1) -> RewardWindows:
         """Return the reward windows before the event `since`, with no decision open."""
         declared = self.declaration
-        made = RewardWindows(declared.reward.wait, declared.reward.missing, declared.retention)
+        reward, by_events = declared.reward, declared.clock == "events"
+        made = RewardWindows(reward.wait, reward.missing, declared.retention, by_events=by_events)
         before = [each for seq, each in self.asking.items() if seq < since]
         made.ask_as(before[-1] if before else Asking())
         return made

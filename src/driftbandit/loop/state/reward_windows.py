@@ -4,8 +4,10 @@ A pure function of the events in order of `seq`: no clock, no database, no learn
 
 - A decision is open from its decide until a cancel, or until the first advance(w) with
   w >= at + wait. Then its last reward is an example, or `missing` if there was none.
+- A repair(t) sets w to t, and what is open and dated after t counts as of t (`clock` says why).
 - An advance gives examples in the order (at + wait, seq).
 - With wait = 0 the first reward closes the decision and is an example at once; `missing` never is.
+  Without a reward it is closed after `UNREWARDED`, or after `retention` if that is shorter.
 - Each position of a slate has its own reward, and is an example on its own, the first one first.
 - A reward or cancel for a decision that does not exist yet is held for `wait`.
 - While there are policies to ask, each decision is passed on when it is made, and again if it ends
@@ -19,13 +21,16 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from driftbandit.loop.state.asking import Asking
+from driftbandit.loop.state.clock import LoopClock, Situation
 from driftbandit.loop.storage.events import CHANGES, SILENT, Event
 
 Position = int | None  # in a slate, or None for a decision that is not one
+UNREWARDED = 7 * 86400.0  # seconds for which a decision without a wait is open
+HOUR = 3600.0  # how often such decisions are closed: each time is an event
 
 
 class Example(NamedTuple):
@@ -46,7 +51,7 @@ class Mark(NamedTuple):
     seq: int
     since: int  # where to read on to know what is open
     w: float
-    latest: float
+    clock: LoopClock
     counts: dict[str, int]
 
 
@@ -137,11 +142,21 @@ class EarlyRewards:
 
 
 class RewardWindows:
-    """Open decisions and counts after all events so far; `retention` closes what waits longer."""
+    """Open decisions and counts after all events so far; `retention` closes what waits longer.
+    With `by_events` decisions are the readings of the clock."""
 
-    def __init__(self, wait: float, missing: float | None, retention: float | None = None) -> None:
+    def __init__(
+        self,
+        wait: float,
+        missing: float | None,
+        retention: float | None = None,
+        *,
+        by_events: bool = False,
+    ) -> None:
         self.wait, self.missing, self.retention = wait, missing, retention
-        self.seq, self.w, self.latest = 0, -math.inf, -math.inf
+        self.by_events, self.seq, self.w, self.clock = by_events, 0, -math.inf, LoopClock()
+        self._farthest = self._look = -math.inf  # latest date of what is open; when to look at it
+        self._unrewarded = UNREWARDED if retention is None else min(UNREWARDED, retention)
         self.open: dict[str, OpenDecision] = {}
         self.early: dict[str, EarlyRewards] = {}
         self.counts: Counter[str] = Counter()
@@ -153,6 +168,7 @@ class RewardWindows:
             "cancel": self._cancel,
             "advance": self._advance,
             "metric": self._metric,
+            "repair": self._repair,
         }
         self._acts |= dict.fromkeys(CHANGES, self._change)
         self._acts["configure"] = self._configure
@@ -162,7 +178,13 @@ class RewardWindows:
     def due(self) -> float:
         """The earliest w at which an advance would close something."""
         first = self._due[:1]  # other threads ask, too
-        return first[0][0] if first else math.inf
+        due = first[0][0] if first else math.inf
+        return due if self._look == -math.inf else min(due, self._look)
+
+    @property
+    def situation(self) -> Situation:
+        """What a reading of the clock is judged by."""
+        return Situation(self.w, self.due, self._farthest)
 
     @property
     def since(self) -> int:
@@ -177,19 +199,33 @@ class RewardWindows:
         outcome = act(event, payload) if act else Outcome("", [])
         self.seq = event.seq
         if event.kind not in SILENT:
-            self.latest = max(self.latest, event.at)
+            self._tell(event)
         if event.kind != "checkpoint":  # a cache is no fact
             word = outcome.word
             self.counts[f"{event.kind} {word}" if word else event.kind] += 1
         return outcome
 
+    def _tell(self, event: Event) -> None:
+        """Let the clock know when an event was."""
+        clock = self.clock
+        if event.v == 1:  # in version 0.2 every event was believed
+            self.clock = clock._replace(time=max(clock.time, event.at))
+        elif event.kind == "decide":
+            self.clock = clock.decided(event.at, is_reading=self.by_events)
+        elif event.kind == "advance":
+            self.clock = clock.advanced(event.at)
+        elif event.kind == "leap":
+            self.clock = clock.leaping(event.at)
+        elif event.kind == "repair":
+            self.clock = LoopClock(event.at)
+
     def mark(self) -> Mark:
         """Return where a checkpoint that is made now goes on."""
-        return Mark(self.seq, self.since, self.w, self.latest, dict(self.counts))
+        return Mark(self.seq, self.since, self.w, self.clock, dict(self.counts))
 
     def restore(self, mark: Mark) -> None:
         """Take over what windows that were not read from the beginning cannot know."""
-        self.seq, self.w, self.latest = mark.seq, mark.w, mark.latest
+        self.seq, self.w, self.clock = mark.seq, mark.w, mark.clock
         self.counts.clear()
         self.counts.update(mark.counts)
 
@@ -206,9 +242,12 @@ class RewardWindows:
                 self._rewarded.pop(id)
                 return Outcome("cancelled", [])
         self.open[id] = found
-        lasts = self.wait or self.retention
-        if lasts is not None:  # with neither, only a reward or a cancel closes it
+        self._farthest = max(self._farthest, event.at)
+        if self.wait or (event.v == 1 and self.retention is not None):
+            lasts = self.wait or self.retention or 0.0
             heapq.heappush(self._due, (event.at + lasts, event.seq, id))
+        if self.wait == 0.0 and self._look == -math.inf:
+            self._look_at(event.at)
         if self._asks and k is None:
             found.asked = True
             return Outcome("", [Asked(event.seq)])
@@ -258,12 +297,27 @@ class RewardWindows:
         early = self.early.setdefault(id, EarlyRewards(event.seq, event.seq, {}, set()))
         early.add(event.seq, position, value)
         heapq.heappush(self._due, (event.at + self.wait, event.seq, id))
+        self._farthest = max(self._farthest, event.at)
         return Outcome("held", [])
 
     def _advance(self, event: Event, _: Any) -> Outcome:
         self.w = max(self.w, event.at)
+        return Outcome("", self._close_due(event))
+
+    def _repair(self, event: Event, _: Any) -> Outcome:
+        """Set the clock; what is open and dated after it counts as of now."""
+        self.w = self._farthest = event.at
+        for found in self.open.values():
+            found.at = min(found.at, event.at)
+        latest = event.at + (self.wait or self.retention or 0.0)
+        self._due = [(min(due, latest), seq, id) for due, seq, id in self._due]
+        heapq.heapify(self._due)
+        self._look = min(self._look, event.at)
+        return Outcome("", self._close_due(event))
+
+    def _close_due(self, event: Event) -> list[Example | Note | Event]:
         changes: list[Example | Note | Event] = []
-        while self.due <= self.w:
+        while self._due and self._due[0][0] <= self.w:
             _, seq, id = heapq.heappop(self._due)
             found, early = self.open.get(id), self.early.get(id)
             if found and found.seq == seq:
@@ -272,7 +326,26 @@ class RewardWindows:
             elif early and early.seq == seq:
                 del self.early[id]
                 self.counts["expired"] += 1
-        return Outcome("", changes)
+        if self.wait == 0.0 and event.v > 1:  # in version 0.2 they stayed open
+            changes += self._close_unrewarded(event)
+        return changes
+
+    def _close_unrewarded(self, event: Event) -> list[Example | Note | Event]:
+        """Close decisions without a wait that no reward came for: the oldest, up to the first that
+        may stay. They have no entry in the heap, in which those with a reward would pile up."""
+        changes: list[Example | Note | Event] = []
+        old = takewhile(lambda each: each[1].at + self._unrewarded <= self.w, self.open.items())
+        for id, found in list(old):
+            self.close(id)
+            changes += self._closed(found, event.seq)
+        self._look = -math.inf
+        for found in islice(self.open.values(), 1):
+            self._look_at(found.at)
+        return changes
+
+    def _look_at(self, at: float) -> None:
+        """Look for decisions to close once one of this time is too old, at a full hour."""
+        self._look = math.ceil((at + self._unrewarded) / HOUR) * HOUR
 
     def close(self, id: str) -> None:
         """Close a decision."""

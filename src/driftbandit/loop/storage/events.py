@@ -16,6 +16,8 @@
 | arm | | an arm of the catalogue: added with its columns, paused, resumed or retired |
 | recount | | nothing: what an earlier version had compared is discarded |
 | advance | | nothing: `at` is the time up to which windows are closed |
+| leap | | nothing: `at` is a reading of the clock that is too far off to be believed at once |
+| repair | | `by`: "loop" or "user"; `at` is the time from here on |
 | checkpoint | | what the learner was like; its numbers are stored beside the event |
 | erase | | how many decisions were blanked |
 
@@ -88,10 +90,13 @@ class Metric(Struct, omit_defaults=True):
     position: int | None = None
 
 
+ClockState = tuple[float | None, float | None, float, float | None]  # `state.clock.LoopClock`
+
+
 class Checkpoint(Struct):
     """Where in the log the learner was (`state.reward_windows.Mark`), and what it was like."""
 
-    mark: tuple[int, int, float | None, float | None, dict[str, int]]
+    mark: tuple[int, int, float | None, ClockState, dict[str, int]]
     learner: dict[str, Any]
     panel: dict[str, Any] | None = None  # candidates and comparisons
     size: int | None = None  # bytes of the live learner; the candidates' follow
@@ -115,6 +120,12 @@ class Erase(Struct):
     relearn: bool
 
 
+class Repair(Struct):
+    """Who has set the clock: the "loop" by itself, or a "user"."""
+
+    by: str
+
+
 class AddFeatures(Struct):
     features: dict[str, Any]
 
@@ -136,6 +147,7 @@ PAYLOADS: dict[str, Any] = {
     "retire": Retire,
     "promote": Promote,
     "erase": Erase,
+    "repair": Repair,
     "add_features": AddFeatures,
     "arm": ArmChange,
 }  # others are mappings: recipes, evidence, nothing
@@ -203,6 +215,7 @@ def _upgraded(kind: str, data: dict[str, Any]) -> dict[str, Any]:
     if kind == "checkpoint":
         for each in (data["learner"], *(data.get("panel") or {}).get("candidates", ())):
             each["examples"] = each.pop("lessons")
+        data["mark"][3] = [data["mark"][3], None, 0.0, None]  # only the time was known
         counts = data["mark"][4]
         data["mark"][4] = {FORMER.get(name, name): n for name, n in counts.items()}
     return data

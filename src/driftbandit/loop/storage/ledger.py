@@ -97,13 +97,26 @@ class Ledger:
         """Return the latest decision at this time or before it; reads all that came after."""
         return next((event(*row) for row in self._ask("decision_before", at)), None)
 
-    def about(self, key: str) -> list[int]:
-        """Return the seqs of all events of a key: its decisions, and what was said of them."""
-        return [row[0] for row in self._ask("events_of_key", self._loop, key)]
+    def about(self, key: str) -> tuple[int, list[int]]:
+        """Return how many decisions a key has, and the seqs of these and of all that was said of
+        them."""
+        rows = self._ask("events_of_key", self._loop, key)
+        return sum(row[1] == "decide" for row in rows), [row[0] for row in rows]
 
     def checkpoints(self) -> list[Event]:
         """Return the events of the checkpoints that are kept, oldest first."""
         return [event(*row) for row in self._ask("checkpoints")]
+
+    def decision_after(self, at: float) -> int:
+        """Return the seq of the first decision that is kept and later than this; that of the next
+        event if there is none. Reads all that came before it."""
+        found = self._ask("decision_after", self.start, at)
+        return int(found[0][0]) if found else self.last() + 1
+
+    def checkpoint_before(self, at: float) -> int:
+        """Return the seq of the newest checkpoint at this time or before it, whether or not its
+        numbers are kept; 0 if there is none."""
+        return int(self._ask("checkpoint_before", at)[0][0] or 0)
 
     def state(self, seq: int) -> bytes:
         """Return the numbers that are stored beside an event, as those of a checkpoint are."""
@@ -173,10 +186,21 @@ class Ledger:
             self._append(events, states)
             self._rest_on(states[-1][0], self.start)
             self._store.run("delete_snapshot", self._loop)
+            self._store.run("set_unpurged", self._loop)
 
-    def purge(self) -> None:
-        """Leave no copy of what was erased."""
-        self._store.purge()
+    def unpurged(self) -> int | None:
+        """Return the number of an erasure that copies are left of; None if there are none."""
+        found = self._ask("unpurged")[0][0]
+        return None if found is None else int(found)
+
+    def purge(self, unpurged: int) -> str:
+        """Remove the database's own copies of what was erased, from any thread; return "", or why
+        that cannot be done now."""
+        return self._store.purge(unpurged)
+
+    def purged(self, unpurged: int) -> None:
+        """Store that no copies are left, unless there was another erasure meanwhile."""
+        self._store.run("set_purged", self._loop, unpurged)
 
     def rest_on(self, base: int, start: int) -> None:
         """Let replays start from the checkpoint `base` from now on; older ones go. Events before
@@ -187,6 +211,7 @@ class Ledger:
                     self._rest_on(base, start)
 
     def _rest_on(self, base: int, start: int) -> None:
+        self._store.run("blank_checkpoints_before", self._loop, base)
         self._store.run("delete_checkpoints_before", self._loop, base)
         self._store.run("set_bounds", base, start, self._loop)
         self.base, self.start = base, start

@@ -32,6 +32,7 @@ WRITERS = 0x64726966  # "drif": the first half of our locks; the other half is t
 TRAINER = WRITERS + 1
 ROW = "(%s,%s,%s,%s,%s,%s,%s,%s,%s)"
 COUNTED = "CREATE TABLE driftbandit_migration (step INTEGER PRIMARY KEY)"
+REWRITTEN = 64_000_000  # bytes of a table that is rewritten while decisions wait
 PATIENCE = 10  # seconds to wait for a connection
 # PostgreSQL closes connections that do not answer, or that keep a turn for too long.
 WATCHED = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
@@ -125,10 +126,28 @@ class Postgres:
         """Join the processes that write to this loop, or be the only one."""
         return AdvisoryLock(self, name, alone)
 
-    def purge(self) -> None:
-        """Vacuum the table; PostgreSQL's own log follows as it is recycled."""
-        with self._translated():
-            self._writer.execute("VACUUM event")
+    def purge(self, unpurged: int) -> str:
+        """Rewrite the table, because PostgreSQL only marks the rows that an update replaces as free
+        space. That locks the table, so it is done for tables that take about a second; larger ones
+        are left to VACUUM FULL in a quiet hour, which is noticed by the table's new file."""
+        with self._translated(), self._connect() as base:
+            file, size = base.execute(self._queries["table_file"]).fetchone()
+            if file != unpurged:
+                return ""
+            if size > REWRITTEN:
+                return (
+                    f"the table has {size / 1e6:.0f} MB, and to rewrite it would stop decisions: "
+                    "run VACUUM FULL event in a quiet hour; until then its free space has copies"
+                )
+            (now,) = base.execute(self._queries["next_transaction"]).fetchone()
+            if old := base.execute(self._queries["older_readers"], (now, now)).fetchone():
+                return f"session {old[0]} of the database may still read what was erased"
+            base.execute("SET lock_timeout = '100ms'")
+            try:
+                base.execute("VACUUM FULL event")
+            except psycopg.errors.LockNotAvailable:
+                return "other sessions use the table"
+        return ""
 
     def close(self) -> None:
         self._reader.close()

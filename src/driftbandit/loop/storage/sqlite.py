@@ -116,10 +116,23 @@ class SQLite:
         """Take the loop for this process, whether it wants to be alone or not."""
         return OnlyWriter() if self.path == MEMORY else FileLock(self.path, name)
 
-    def purge(self) -> None:
-        """Empty the write-ahead log, which has copies of what was blanked."""
+    def purge(self, unpurged: int) -> str:
+        """Move the write-ahead log into the file, and empty it: it has copies of what was blanked.
+        A connection of its own does not wait, so nothing that writes has to, either."""
+        if self.path == MEMORY:
+            return ""
         with self._translated():
-            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            base = sqlite3.connect(self.path, timeout=0.0, isolation_level=None)
+            try:
+                busy, _, _ = base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    raise
+                busy = 1
+            finally:
+                base.close()
+        reader = "another connection reads the file (a backup, or an open sqlite3 shell)"
+        return f"{reader}, so {self.path}-wal has copies" if busy else ""
 
     def close(self) -> None:
         self._reader.close()

@@ -62,8 +62,9 @@ class Store(Protocol):
         """Do all of what is inside, or nothing."""
 
     def lock(self, name: str, *, alone: bool) -> WriterLock: ...
-    def purge(self) -> None:
-        """Leave no copy of what was blanked."""
+    def purge(self, unpurged: int) -> str:
+        """Remove copies of what was blanked, from any thread and without waiting for other
+        connections; return "", or why that cannot be done now."""
 
     def close(self) -> None: ...
 

@@ -12,6 +12,7 @@ from driftbandit.loop.candidates.candidate_set import CandidateSet
 from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.learning.keyed import learner_for
 from driftbandit.loop.learning.learner import Learner, fingerprint
+from driftbandit.loop.state.clock import LoopClock
 from driftbandit.loop.state.definition import CurrentDefinition, Definition
 from driftbandit.loop.state.reward_windows import Change, Mark, RewardWindows, counts
 from driftbandit.loop.storage.events import Checkpoint, Event, encode
@@ -120,8 +121,14 @@ def origin(ledger: Ledger) -> Event | None:
 def checkpoint(learner: Learner, candidates: CandidateSet, mark: Mark) -> tuple[str, bytes]:
     """Return the payload of a checkpoint, and the learners' numbers."""
     data, state = packed(learner, candidates)
-    parts = [None if part in (math.inf, -math.inf) else part for part in mark]
+    clock = [_stored(part) for part in mark.clock]
+    parts = [mark.seq, mark.since, _stored(mark.w), clock, mark.counts]
     return encode({"mark": parts, **data}), state
+
+
+def _stored(time: float | None) -> float | None:
+    """Return a time as JSON knows it: there is no number for "never"."""
+    return None if time == -math.inf else time
 
 
 def packed(learner: Learner, candidates: CandidateSet) -> tuple[dict[str, Any], bytes]:
@@ -146,5 +153,9 @@ def _load(ledger: Ledger, start: Event, learner: Learner, candidates: CandidateS
     found: Checkpoint = start.read()
     data = {"learner": found.learner, "panel": found.panel, "size": found.size}
     load(learner, candidates, data, ledger.state(start.seq))
-    parts: list[Any] = [-math.inf if part is None else part for part in found.mark]
-    return Mark(*parts)
+    seq, since, w, (time, leap, leapt, landed), counted = found.mark
+    never = -math.inf
+    clock = LoopClock(
+        never if time is None else time, leap, leapt, never if landed is None else landed
+    )
+    return Mark(seq, since, never if w is None else w, clock, counted)

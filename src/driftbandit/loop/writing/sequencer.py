@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable
 
 from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.state.clock import BOUND, judged, judged_by_events
 from driftbandit.loop.state.reward_windows import Outcome, RewardWindows
-from driftbandit.loop.storage.events import SILENT, Event, encode
+from driftbandit.loop.storage.events import SILENT, Event, Repair, encode
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.writing.pending import Pending
 
-AHEAD = 300.0  # seconds that a decision may be ahead of the clock
+AHEAD = 300.0  # seconds that the `at` of a call may be ahead of the clock
 
 
 class Sequencer:
@@ -26,9 +27,30 @@ class Sequencer:
 
     @property
     def clock(self) -> float:
-        """What time it is; it never goes back."""
+        """What time it is for new decisions; it goes back only by a repair."""
         windows = self._windows
-        return windows.latest if self._now is None else max(self._now(), windows.w)
+        return windows.clock.time if self._now is None else max(self._now(), windows.w)
+
+    @property
+    def believed(self) -> float:
+        """The same, or the time of the log if a machine's clock is too far ahead of that."""
+        return self._windows.clock.bounded(self.clock)
+
+    @property
+    def reading(self) -> float:
+        """What the machine's clock says, or the time of the log if events are the clock."""
+        return self._windows.clock.time if self._now is None else self._now()
+
+    @property
+    def due(self) -> bool:
+        """Return whether a reading of the clock would have to be stored."""
+        return self._judged(self.reading) is not None
+
+    def _judged(self, now: float) -> str | None:
+        windows = self._windows
+        if self._now is None:
+            return judged_by_events(windows.clock, windows.situation)
+        return judged(windows.clock, now, windows.situation)
 
     def follow(self, event: Event) -> Outcome:
         """Enter what another process has stored."""
@@ -39,6 +61,8 @@ class Sequencer:
     def enter(self, pending: Pending) -> Outcome:
         """Give a pending event its place, unless it is refused or known."""
         windows, kind = self._windows, pending.kind
+        if kind == "advance" and pending.at is None:
+            return self._enter_reading(pending)
         at = self.clock if pending.at is None else pending.at
         if at == -math.inf and kind not in SILENT:
             raise ValueError(
@@ -48,12 +72,14 @@ class Sequencer:
             if not pending.new_id and (known := self._find(str(pending.id))):
                 pending.known = known[0]
                 return Outcome("", [])
-            self._check_time(at)
+            self._check_order(at)
+            self._check_ahead(pending)
         elif kind == "advance":
             at = max(windows.w, at)
         elif kind in SILENT:
             at = max(at, 0.0)
         elif pending.id is not None:
+            self._check_ahead(pending)
             pending.payload.of = self._decision(pending.id, kind, pending.payload.position)
         data = pending.data if pending.payload is None else encode(pending.payload)
         made = Event(windows.seq + 1, kind, at, pending.id, pending.key, data, pending.k)
@@ -61,6 +87,20 @@ class Sequencer:
         if kind == "decide":
             self.decided[str(pending.id)] = made
         return windows.apply(made, pending.payload)
+
+    def _enter_reading(self, pending: Pending) -> Outcome:
+        """Take a reading of the clock, and store what it means (`state.clock`), if anything."""
+        windows, now = self._windows, self.reading
+        kind = self._judged(now)
+        if kind is None and not (windows.clock.is_ahead(now) or windows.clock.is_back(now)):
+            kind = "advance"
+        if kind is None or now == -math.inf:
+            return Outcome("", [])
+        payload = Repair("loop") if kind == "repair" else None
+        at = max(now, windows.w) if kind == "advance" else now
+        data = "{}" if payload is None else encode(payload)
+        pending.event = Event(windows.seq + 1, kind, at, data=data)
+        return windows.apply(pending.event, payload)
 
     def _find(self, id: str) -> tuple[int, int | None] | None:
         """Return the seq of the decision with this id, and its positions if it is a slate."""
@@ -81,15 +121,31 @@ class Sequencer:
             raise ValueError(f"decision {id!r} is a slate: {remedy}, got {position}")
         return seq
 
-    def _check_time(self, at: float) -> None:
+    def _check_order(self, at: float) -> None:
         windows = self._windows
         if windows.wait > 0.0 and at + windows.wait <= windows.w:
             raise ValueError(
                 f"at={at:.0f} is too long ago: its window closed before {windows.w:.0f}; decide "
-                "in order of time, or fill in the past with a loop that has clock='events'"
+                "in order of time, or fill in the past with a loop that has clock='events'. If "
+                "the loop's clock is wrong, use driftbandit repair"
             )
-        if self._now is not None and at > self._now() + AHEAD and at > self.clock + AHEAD:
+
+    def _check_ahead(self, pending: Pending) -> None:
+        """Raise if a caller's `at` is too far ahead. Where events are the clock, that of a decision
+        may be, because only decisions can tell when a silence is over."""
+        at, windows = pending.at, self._windows
+        if at is None:
+            return
+        if self._now is not None:
+            latest, most = max(self._now(), windows.w), "five minutes"
+            wrong = at > latest + AHEAD
+        else:
+            clock = windows.clock
+            latest = clock.time if clock.leap is None else max(clock.time, clock.leap)
+            most = "a day, or the wait for a reward,"
+            wrong = pending.kind != "decide" and at > latest + max(BOUND, windows.wait) > -math.inf
+        if wrong:
             raise ValueError(
-                f"at={at:.0f} is {at - self.clock:.0f} seconds ahead of the clock: pass seconds "
-                "since the epoch, or a datetime with a time zone, at most five minutes ahead"
+                f"at={at:.0f} is {at - latest:.0f} seconds ahead of the clock: pass seconds "
+                f"since the epoch, or a datetime with a time zone, at most {most} ahead"
             )

@@ -19,14 +19,16 @@ from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.state.reward_windows import Change, Mark, RewardWindows, counts
 from driftbandit.loop.storage.events import LASTING, Event
 from driftbandit.loop.storage.ledger import Ledger
-from driftbandit.loop.writing import retention
 from driftbandit.loop.writing.pending import Pending
+from driftbandit.loop.writing.retention import Retention
 from driftbandit.loop.writing.sequencer import Sequencer
 
 GROUP = 500  # pending events in one transaction
 MOST_LINGER = 0.002  # seconds to wait for callers that were served just now: they come together
 PAUSE = 0.1  # seconds between two advances
 EVERY = 10_000  # examples from one checkpoint to the next
+SWEEPS = 25  # deletions in a row while there is nothing else to do
+FINISH = 5.0  # seconds for deletions when a loop is closed
 LOOK = 0.25  # seconds until it is seen what other processes have stored, and that they are gone
 
 
@@ -58,21 +60,33 @@ class Writer:
         self._working = threading.Lock()  # if callers do the work themselves
         self._advanced = self._looked = 0.0
         self._examples = examples  # since the latest mark, also of processes that were killed
-        self._lock, self._checkpointed = ledger.lock, False
+        self._lock, self._retention = ledger.lock, Retention(ledger, windows)
         self._stale = ledger.start > 1  # whether there is something to delete, a little at a time
+        if self._lock.trains:
+            self._stale |= self._retention.apply(self.believed)
         self._thread = threading.Thread(target=self._run, name="driftbandit writer", daemon=True)
         if threaded:
             self._thread.start()
 
     @property
     def clock(self) -> float:
-        """What time it is; it never goes back."""
+        """What time it is for new decisions."""
         return self.sequencer.clock
 
     @property
+    def reading(self) -> float:
+        """What the machine's clock says, or the time of the log if events are the clock."""
+        return self.sequencer.reading
+
+    @property
+    def believed(self) -> float:
+        """The same, unless a machine's clock is too far ahead of the log."""
+        return self.sequencer.believed
+
+    @property
     def due(self) -> bool:
-        """Whether an advance would close something."""
-        return self.windows.due <= self.sequencer.clock
+        """Whether a reading of the clock would have to be stored."""
+        return self.sequencer.due
 
     # callers
 
@@ -187,7 +201,7 @@ class Writer:
             lock.take_over()  # if the process that trains has gone away
             self._looked = now
         due = self._threaded and lock.trains and now - self._advanced >= PAUSE
-        if due and self.windows.due <= self.sequencer.clock:
+        if due and self.sequencer.due:
             group = [*group, Pending("advance")]
         if lock.alone:
             changes = self._append(group, now)
@@ -205,10 +219,23 @@ class Writer:
             if pending.work:  # last: it may take long or fail, and the others are stored
                 pending.work()
                 pending.stored.release()
-        if self._checkpointed:
-            self._checkpointed = False
-            self._stale |= retention.let_go(self.ledger, self.windows, self.clock)
-        if self._stale and lock.trains:
+        if lock.trains:
+            self._retain(SWEEPS if not group and self._threaded else 1)
+
+    def _retain(self, sweeps: int) -> None:
+        """Make a checkpoint if one is due by time, and delete some of what is too old."""
+        now = self.believed
+        if self._retention.needs_mark(now):
+            self._retention.marked(now)
+            self._train([self.windows.mark()])
+        self._stale |= self._retention.apply(now)
+        while self._stale and sweeps > 0 and self._queue.qsize() == 0:
+            self._stale, sweeps = self.ledger.sweep(), sweeps - 1
+
+    def finish_retention(self) -> None:
+        """Delete what is too old before the loop is closed, for a few seconds at most."""
+        until = time.monotonic() + FINISH
+        while self._stale and time.monotonic() < until:
             self._stale = self.ledger.sweep()
 
     def _append(self, group: list[Pending], begun: float) -> list[Change]:
@@ -237,12 +264,14 @@ class Writer:
         if events:
             self.ledger.append(events, states)
             self.sequencer.decided.clear()
+            self._retention.note(events, self.windows.clock.time)
             # callers tend to come back together: wait for them, at most half the time of a write
             self._linger = min(MOST_LINGER, 0.5 * (time.monotonic() - begun))
             self._expected = len(events) + self._queue.qsize()
         for event in lasting:
             self._hear(event)
-        self._checkpointed |= bool(states)
+        if states:
+            self._retention.look_again()
         return changes
 
     @contextmanager

@@ -50,7 +50,7 @@ SELECT seq, kind, at, id, key, data, k, v FROM event
   WHERE loop = %s AND kind = 'decide' AND at <= %s ORDER BY seq DESC LIMIT 1
 
 -- name: events_of_key
-SELECT seq FROM event WHERE loop = %s AND id IN (
+SELECT seq, kind FROM event WHERE loop = %s AND id IN (
   SELECT id FROM event WHERE loop = %s AND key = %s AND kind = 'decide') ORDER BY seq
 
 -- name: blank_events
@@ -70,11 +70,23 @@ SELECT seq, kind, at, id, key, data, k, v FROM event
     AND kind NOT IN ('decide', 'reward', 'cancel', 'metric', 'advance', 'erased')
   ORDER BY seq
 
+-- name: decision_after
+SELECT seq FROM event WHERE loop = %s AND seq >= %s AND kind = 'decide' AND at > %s
+  ORDER BY seq LIMIT 1
+
+-- name: checkpoint_before
+SELECT max(seq) FROM event WHERE loop = %s AND kind = 'checkpoint' AND at <= %s
+  AND kind NOT IN ('decide', 'reward', 'cancel', 'metric', 'advance', 'erased')
+
 -- name: checkpoint_state
 SELECT state FROM checkpoint WHERE loop = %s AND seq = %s
 
 -- name: save_checkpoint
 INSERT INTO checkpoint VALUES (%s, %s, %s) ON CONFLICT DO NOTHING
+
+-- name: blank_checkpoints_before
+UPDATE event SET data = '{}' WHERE loop = %s AND seq IN (
+  SELECT seq FROM checkpoint WHERE checkpoint.loop = event.loop AND checkpoint.seq < %s) AND kind = 'checkpoint'
 
 -- name: delete_checkpoints_before
 DELETE FROM checkpoint WHERE loop = %s AND seq < %s
@@ -115,3 +127,22 @@ SELECT 1 FROM loop WHERE name = %s FOR UPDATE
 
 -- name: no_time_limit
 SET LOCAL idle_in_transaction_session_timeout = 0
+
+-- name: unpurged
+SELECT unpurged FROM loop WHERE id = %s
+
+-- name: set_unpurged
+UPDATE loop SET unpurged = pg_relation_filenode('event') WHERE id = %s
+
+-- name: set_purged
+UPDATE loop SET unpurged = NULL WHERE id = %s AND unpurged = %s
+
+-- name: older_readers
+SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()
+  AND (backend_xmin::text::bigint < %s OR backend_xid::text::bigint < %s)
+
+-- name: table_file
+SELECT pg_relation_filenode('event'), pg_table_size('event')
+
+-- name: next_transaction
+SELECT (pg_current_xact_id()::text::numeric % 4294967296)::bigint

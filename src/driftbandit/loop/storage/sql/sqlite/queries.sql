@@ -50,7 +50,7 @@ SELECT seq, kind, at, id, key, data, k, v FROM event
   WHERE loop = ? AND kind = 'decide' AND at <= ? ORDER BY seq DESC LIMIT 1
 
 -- name: events_of_key
-SELECT seq FROM event WHERE loop = ? AND id IN (
+SELECT seq, kind FROM event WHERE loop = ? AND id IN (
   SELECT id FROM event WHERE loop = ? AND key = ? AND kind = 'decide') ORDER BY seq
 
 -- name: blank_events
@@ -70,11 +70,23 @@ SELECT seq, kind, at, id, key, data, k, v FROM event
     AND kind NOT IN ('decide', 'reward', 'cancel', 'metric', 'advance', 'erased')
   ORDER BY seq
 
+-- name: decision_after
+SELECT seq FROM event WHERE loop = ? AND seq >= ? AND kind = 'decide' AND at > ?
+  ORDER BY seq LIMIT 1
+
+-- name: checkpoint_before
+SELECT max(seq) FROM event WHERE loop = ? AND kind = 'checkpoint' AND at <= ?
+  AND kind NOT IN ('decide', 'reward', 'cancel', 'metric', 'advance', 'erased')
+
 -- name: checkpoint_state
 SELECT state FROM checkpoint WHERE loop = ? AND seq = ?
 
 -- name: save_checkpoint
 INSERT INTO checkpoint VALUES (?, ?, ?) ON CONFLICT DO NOTHING
+
+-- name: blank_checkpoints_before
+UPDATE event SET data = '{}' WHERE loop = ? AND seq IN (
+  SELECT seq FROM checkpoint WHERE checkpoint.loop = event.loop AND checkpoint.seq < ?) AND kind = 'checkpoint'
 
 -- name: delete_checkpoints_before
 DELETE FROM checkpoint WHERE loop = ? AND seq < ?
@@ -98,3 +110,12 @@ INSERT INTO access VALUES (?, ?, ?, ?)
 
 -- name: delete_api_key
 DELETE FROM access WHERE name = ?
+
+-- name: unpurged
+SELECT unpurged FROM loop WHERE id = ?
+
+-- name: set_unpurged
+UPDATE loop SET unpurged = coalesce(unpurged, 0) + 1 WHERE id = ?
+
+-- name: set_purged
+UPDATE loop SET unpurged = NULL WHERE id = ? AND unpurged = ?
