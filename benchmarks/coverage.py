@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.tables import write_rows
 from driftbandit.estimators import ope
 from driftbandit.estimators.accumulators import Band, Difference, Value
-from driftbandit.estimators.increments import Arms
+from driftbandit.estimators.increments import LoggedArms
 
 ARMS, FLOOR, EVERY, CLIP, ENOUGH = 3, 0.2, 100, 5.0, 100.0
 WORLDS: dict[str, dict[str, Any]] = {
@@ -67,9 +67,9 @@ class World:
                 sums[0, rows, a] += r
                 sums[1, rows, a] += 1.0
 
-    def log(self, k: int) -> tuple[Arms, Any]:
+    def log(self, k: int) -> tuple[LoggedArms, Any]:
         start = np.arange(0, ARMS * self.n, ARMS)
-        return Arms(start, start + self.A[k], self.h[k].ravel()), self.R[k]
+        return LoggedArms(start, start + self.A[k], self.h[k].ravel()), self.R[k]
 
     def always(self, arm: int) -> Any:
         return np.eye(ARMS)[np.full(self.n, arm)].ravel()

@@ -31,10 +31,10 @@ def points(runs: dict[str, dict[int, float]], other: str, rounds: int) -> tuple[
 
 
 def lines(folder: Path) -> Iterator[dict[str, Any]]:
-    from driftbandit.lab import Store, read_study
+    from driftbandit.lab import RunStore, read_study
     from driftbandit.lab.report.summary import chosen
 
-    store = Store(folder)
+    store = RunStore(folder)
     rounds = {label: world.horizon for label, world, _ in read_study("real-streams")[0].worlds()}
     settings = chosen(store)
     for world, runs in runs_of(store).items():

@@ -20,7 +20,7 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from driftbandit.lab import Store
+from driftbandit.lab import RunStore
 from driftbandit.lab.run.cells import Cell
 
 CLI = [sys.executable, "-m", "driftbandit"]
@@ -34,7 +34,7 @@ def seconds(command: list[str]) -> float:
 
 def large_store(folder: Path, rows: int = 10_000_000, cells: int = 200) -> None:
     """A store of so many rows: 4 environments, 5 policies, 10 blocks of 10 seeds."""
-    store, rng = Store(folder), np.random.default_rng(0)
+    store, rng = RunStore(folder), np.random.default_rng(0)
     store.start({"study": "large"})
     rounds, stored = rows // cells // 10, []
     for k in range(cells):

@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.tables import write_rows
 from driftbandit.estimators import leads
-from driftbandit.estimators.increments import Arms
+from driftbandit.estimators.increments import LoggedArms
 from driftbandit.loop.state.spending import Turn, part
 
 FLOOR, ARMS, CLICKS, ALPHA, POWER = 0.02, 20, 0.05, 0.05, 0.8
@@ -75,11 +75,11 @@ class World(NamedTuple):
         return leads.sides(arms, pi, q, R)
 
 
-def kinds(h: Any, model: float) -> tuple[Arms, Any, Any, Any]:
+def kinds(h: Any, model: float) -> tuple[LoggedArms, Any, Any, Any]:
     """One row of each kind: arms, both policies, model and clicks."""
     start = np.arange(0, 3 * KINDS, 3)
     chosen = start + np.array([0, 0, 1, 1, 2, 2, 1])
-    arms = Arms(start, chosen, np.tile(h, KINDS))
+    arms = LoggedArms(start, chosen, np.tile(h, KINDS))
     new, live = np.tile([1.0, 0.0, 0.0], KINDS), np.tile([0.0, 1.0, 0.0], KINDS)
     new[-3:] = live[-3:]
     return arms, (new, live), np.full(3 * KINDS, model), np.array([0.0, 1.0] * 3 + [0.0])

@@ -64,7 +64,7 @@ PAGES += tuple(f"docs/gallery/{page.name}" for page in sorted(examples.FIGURES.g
 def collect(results: Path) -> None:
     """Final numbers of every study that was run, and the figure of the comparison. What the folder
     does not hold stays as it was stored."""
-    from driftbandit.lab import Store, finals, fit_orders
+    from driftbandit.lab import RunStore, finals, fit_orders
     from driftbandit.lab.report.regret_slopes import orders_table
     from driftbandit.lab.report.summary import curves
 
@@ -72,10 +72,12 @@ def collect(results: Path) -> None:
         return all((results / name).exists() for name in names)
 
     for name in filter(run, STUDIES):
-        finals(Store(results / name)).write_csv(tables.RESULTS / f"{name}.csv", float_precision=4)
+        finals(RunStore(results / name)).write_csv(
+            tables.RESULTS / f"{name}.csv", float_precision=4
+        )
     if run("paper-figure"):
         draw_message(results / "paper-figure")
-        quarters(curves(Store(results / "paper-figure"), 10_000)).write_csv(
+        quarters(curves(RunStore(results / "paper-figure"), 10_000)).write_csv(
             tables.RESULTS / "paper-quarters.csv", float_precision=4
         )
     if run("many-worlds"):
@@ -87,7 +89,7 @@ def collect(results: Path) -> None:
     for name in filter(run, ("suites/suite-1.json", "suites/suite-2.json")):
         shutil.copy(results / name, tables.RESULTS)
     if run("regret-orders"):
-        orders = orders_table(fit_orders(Store(results / "regret-orders")))
+        orders = orders_table(fit_orders(RunStore(results / "regret-orders")))
         (tables.RESULTS / "regret-orders.md").write_text(orders)
 
 
@@ -111,12 +113,12 @@ def quarters(curves):
 
 def draw_message(folder: Path) -> None:
     """The figure of the comparison with a few policies in colour and the others grey."""
-    from driftbandit.lab import Store
+    from driftbandit.lab import RunStore
     from driftbandit.lab.report.figures import draw_regret
     from driftbandit.lab.report.summary import curves
 
     with tempfile.TemporaryDirectory() as target:
-        drawn = draw_regret(curves(Store(folder)), Path(target), focus=MESSAGE)
+        drawn = draw_regret(curves(RunStore(folder)), Path(target), focus=MESSAGE)
         shutil.copy(drawn["png"], tables.RESULTS / "paper-figure.png")
 
 

@@ -28,9 +28,9 @@ def collect(results: Path) -> None:
     """Store the final numbers, with differences to the rule's regret, and draw the figure."""
     from driftbandit.lab.summary import curves
 
-    from driftbandit.lab import Store, finals
+    from driftbandit.lab import RunStore, finals
 
-    store = Store(results / STUDY)
+    store = RunStore(results / STUDY)
     finals(store, reference=RULE).write_csv(tables.RESULTS / f"{STUDY}.csv", float_precision=4)
     draw(curves(store))
 
@@ -172,20 +172,20 @@ def bounds_table() -> list[list[str]]:
     rows = [["world", "the paper's", "its gamma, least lambda", '"bound"', '"tracking"']]
     for name, problem in worlds_of_the_paper():
         gamma, lam = theory.discount(problem), theory.sharp_lam(problem)
-        least = theory.Choice(lam, gamma, theory.sharp_bound(problem, lam, gamma, DELTA))
+        least = theory.Tuned(lam, gamma, theory.sharp_bound(problem, lam, gamma, DELTA))
         tuned = [theory.tuned(problem, how, delta=DELTA) for how in ("bound", "tracking")]
         rows.append([name, *map(shown, (paper(problem), least, *tuned))])
     return rows
 
 
-def paper(problem: Problem) -> theory.Choice:
+def paper(problem: Problem) -> theory.Tuned:
     """The paper's lambda, gamma and bound."""
     known = problem.change_points is not None
     bound = theory.regret_bound_piecewise if known else theory.regret_bound_drifting
-    return theory.Choice(theory.lam(problem), theory.discount(problem), bound(problem, delta=DELTA))
+    return theory.Tuned(theory.lam(problem), theory.discount(problem), bound(problem, delta=DELTA))
 
 
-def shown(choice: theory.Choice) -> str:
+def shown(choice: theory.Tuned) -> str:
     memory = 1.0 / (1.0 - choice.gamma)
     return f"lambda {choice.lam:.1f}, memory {memory:.0f}: {choice.bound:,.0f}"
 

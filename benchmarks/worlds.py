@@ -39,11 +39,11 @@ def mean(lines: dict[str, dict[str, str]], policy: str) -> float:
 
 def collect(results: Path) -> None:
     """From the stores of the studies to what the documents quote."""
-    from driftbandit.lab import Store, final_regrets
+    from driftbandit.lab import RunStore, final_regrets
     from driftbandit.lab.report.aggregate import aggregates, normalised_runs
     from driftbandit.lab.report.summary import chosen
 
-    store = Store(results / "many-worlds")
+    store = RunStore(results / "many-worlds")
     worlds, settings = runs_of(store), chosen(store)
     lines = [world_line(w, runs, settings.get((w, FIXED), "")) for w, runs in worlds.items()]
     write("worlds", lines)
@@ -55,9 +55,9 @@ def collect(results: Path) -> None:
 
 def collect_panels(results: Path) -> None:
     """Store AutoDOMD next to the best rival of the whole catalogue, in the paper's settings."""
-    from driftbandit.lab import Store
+    from driftbandit.lab import RunStore
 
-    panels = runs_of(Store(results / CATALOGUE))
+    panels = runs_of(RunStore(results / CATALOGUE))
     write("panels", [panel_line(panel, runs) for panel, runs in panels.items()])
 
 

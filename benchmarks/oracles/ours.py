@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from benchmarks.oracles.inputs import BOUNDS, MOMENTS, Rows, logs
 from driftbandit.estimators import ope
-from driftbandit.estimators.increments import Arms
+from driftbandit.estimators.increments import LoggedArms
 from driftbandit.estimators.sequences import log_mixture
 
 
@@ -22,7 +22,7 @@ def values_of() -> dict[str, dict[str, float]]:
 def _values(rows: Rows) -> dict[str, float]:
     n, K = rows.h.shape
     start = np.arange(0, n * K, K)
-    arms = Arms(start, start + rows.action, rows.h.ravel())
+    arms = LoggedArms(start, start + rows.action, rows.h.ravel())
     sums = ope.sums(arms, rows.pi.ravel(), rows.q.ravel(), rows.reward, rows.clip)
     found = ope.estimates(sums.sum(axis=0), 0.95)
     return {name: each.value for name, each in found.items()}

@@ -405,7 +405,7 @@ def _study(
     folder = out or Path("results") / study.name
     engine = lab.Engine(workers=workers, scheduler=scheduler)
     with _cells_bar(study.name) as (progress, say):
-        done = lab.execute(study, text, lab.Store(folder), engine, progress, say)
+        done = lab.execute(study, text, lab.RunStore(folder), engine, progress, say)
     print(f"{study.name}: {counted(*done)}")
     page = folder / "report" / "report.html"
     kept = (folder / name for name in ("study.toml", "current.json"))
@@ -429,7 +429,7 @@ def counted(ran: int, stored: int) -> str:
 def _show(folder: Path, out: Path | None, **options: Any) -> None:
     from driftbandit import lab
 
-    show_regrets(lab.finals(lab.Store(folder)).to_dicts())
+    show_regrets(lab.finals(lab.RunStore(folder)).to_dicts())
     for name, path in lab.write_report(folder, out, **options).items():
         print(f"{name + ':':<12} {path}")
     print("Open report.html in a browser; load_results(folder) gives the numbers as a frame.")

@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from driftbandit import plan
 from driftbandit.estimators import increments, ope, planning, propensity_check, sequences
 from driftbandit.estimators.accumulators import Difference, Value
-from driftbandit.estimators.increments import Arms, Bettor, side
+from driftbandit.estimators.increments import Bettor, LoggedArms, side
 
 # A world of one step: three arms, rewards 0 or 1, an arm that is hardly ever logged.
 H = np.array([0.9, 0.09, 0.01])
@@ -39,7 +39,9 @@ def table(history, h=H):
     """The rows in which these arms were played."""
     start = np.arange(0, 3 * len(history), 3)
     played = np.array([a for a, _ in history])
-    return Arms(start, start + played, np.tile(h, len(history))), np.array([r for _, r in history])
+    return LoggedArms(start, start + played, np.tile(h, len(history))), np.array(
+        [r for _, r in history]
+    )
 
 
 def repeated(pi, n):
@@ -309,7 +311,7 @@ def test_wrong_probabilities_are_doubted_and_named(benchmark):
     arms, _ = benchmark.World(1, 3000, 22, 0.0).log(0)
     swapped = arms.h.reshape(-1, 3)[:, [1, 2, 0]].ravel()
     assert check(arms._replace(h=swapped)).doubtful
-    fair = Arms(arms.start, arms.chosen, np.full(9000, 1 / 3))  # claims to be a fair test
+    fair = LoggedArms(arms.start, arms.chosen, np.full(9000, 1 / 3))  # claims to be a fair test
     found = check(fair)
     assert found.doubtful
     assert "was played" in found.what

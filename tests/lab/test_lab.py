@@ -17,7 +17,7 @@ import pytest
 from driftbandit import DOMD, simulate
 from driftbandit.lab import (
     Engine,
-    Store,
+    RunStore,
     changed,
     execute,
     fit_orders,
@@ -65,7 +65,7 @@ def settled(folder):
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study with spaces")
-    assert execute(STUDY, SMALL, Store(folder), Engine(workers=2, block=2)) == (18, 0)
+    assert execute(STUDY, SMALL, RunStore(folder), Engine(workers=2, block=2)) == (18, 0)
     return folder
 
 
@@ -84,21 +84,23 @@ def test_duckdb_reads_the_folder_as_it_is(stored):
 
 def test_a_second_run_has_nothing_to_do(stored):
     before = settled(stored)
-    assert execute(STUDY, SMALL, Store(stored), Engine(block=2)) == (0, 18)
+    assert execute(STUDY, SMALL, RunStore(stored), Engine(block=2)) == (0, 18)
     assert settled(stored).equals(before)
 
 
 @pytest.mark.slow
 def test_engine_workers_and_blocks_change_no_bit(stored, tmp_path):
-    by_hand(Store(tmp_path / "one"), SMALL)
-    execute(STUDY, SMALL, Store(tmp_path / "dask"), Engine(workers=2, block=3, scheduler="local"))
+    by_hand(RunStore(tmp_path / "one"), SMALL)
+    execute(
+        STUDY, SMALL, RunStore(tmp_path / "dask"), Engine(workers=2, block=3, scheduler="local")
+    )
     assert settled(tmp_path / "one").equals(settled(stored))
     assert settled(tmp_path / "dask").equals(settled(stored))
 
 
 def test_lost_and_damaged_cells_are_run_again_and_half_files_do_not_count(tmp_path):
     folder = tmp_path / "copy"
-    by_hand(Store(folder), SMALL)
+    by_hand(RunStore(folder), SMALL)
     whole = settled(folder)
     victim = sorted((folder / "cells").glob("*.parquet"))[0]
     (folder / "cells" / f".{victim.stem}.x.part").write_bytes(victim.read_bytes()[:100])
@@ -106,7 +108,7 @@ def test_lost_and_damaged_cells_are_run_again_and_half_files_do_not_count(tmp_pa
     hurt = sorted((folder / "cells").glob("*.parquet"))[0]
     hurt.write_bytes(hurt.read_bytes()[:-1])
     with pytest.warns(UserWarning, match=f"{hurt.name} is damaged"):
-        assert execute(STUDY, SMALL, Store(folder), Engine(workers=1)) == (2, 4)
+        assert execute(STUDY, SMALL, RunStore(folder), Engine(workers=1)) == (2, 4)
     assert settled(folder).equals(whole)
 
 
@@ -134,7 +136,7 @@ type = "Oracle"
 
 
 def test_the_current_study_is_what_is_loaded(tmp_path):
-    store = Store(tmp_path)
+    store = RunStore(tmp_path)
     for text in (
         QUICK.replace("= 20", "= 30"),
         QUICK.replace("seeds = 5", "seeds = 7"),
@@ -160,7 +162,7 @@ def test_the_current_study_is_what_is_loaded(tmp_path):
 
 
 def test_results_of_other_code_stay_but_are_not_shown(tmp_path):
-    store = Store(tmp_path)
+    store = RunStore(tmp_path)
     cells = by_hand(store, QUICK)
     old = [dataclasses.replace(cell, code="of last week") for cell in cells]
     for cell in old:
@@ -174,7 +176,7 @@ def test_results_of_other_code_stay_but_are_not_shown(tmp_path):
 
 @pytest.mark.parametrize("damage", ["cut", "bit", "json", "gone", "other"])
 def test_damaged_files_are_named_and_made_anew(damage, tmp_path):
-    store = Store(tmp_path)
+    store = RunStore(tmp_path)
     by_hand(store, QUICK)
     whole = settled(tmp_path)
     data, facts = (
@@ -196,12 +198,12 @@ def test_damaged_files_are_named_and_made_anew(damage, tmp_path):
     with pytest.warns(UserWarning, match=f"{named} is damaged"):
         assert len(load_results(tmp_path)) == 25
     with pytest.warns(UserWarning, match=f"{named} is damaged"):
-        by_hand(Store(tmp_path), QUICK)
+        by_hand(RunStore(tmp_path), QUICK)
     assert settled(tmp_path).equals(whole)
 
 
 def test_damaged_lists_are_named(tmp_path):
-    store = Store(tmp_path)
+    store = RunStore(tmp_path)
     by_hand(store, QUICK)
     store.start({})
     with (tmp_path / "runs.jsonl").open("a") as file:
@@ -217,7 +219,7 @@ def test_damaged_lists_are_named(tmp_path):
 
 
 def test_provenance_is_kept(stored):
-    last = Store(stored).runs()[-1]
+    last = RunStore(stored).runs()[-1]
     assert {"time", "python", "numba", "machine", "engine", "workers"} <= last.keys()
     assert {"commit", "dirty"} <= last.keys()
     assert (stored / "study.toml").read_text() == SMALL
@@ -244,9 +246,9 @@ def test_a_dask_worker_killed_in_the_middle_loses_nothing(tmp_path):
         Client(cluster) as client,
     ):
         engine = Engine(workers=2, block=1, scheduler=cluster.scheduler_address)
-        execute(study, text, Store(tmp_path / "hurt"), engine, kill_one)
+        execute(study, text, RunStore(tmp_path / "hurt"), engine, kill_one)
     assert killed
-    by_hand(Store(tmp_path / "calm"), text)
+    by_hand(RunStore(tmp_path / "calm"), text)
     assert settled(tmp_path / "hurt").equals(settled(tmp_path / "calm"))
 
 
@@ -262,8 +264,8 @@ def kill_one(done, total):
         killed.append(True)
         os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
 if __name__ == "__main__":
-    execute(parse_study(text, "x"), text, Store("hurt"), Engine(workers=2, block=1), kill_one)
-    execute(parse_study(text, "x"), text, Store("calm"), Engine(workers=1, block=5))
+    execute(parse_study(text, "x"), text, RunStore("hurt"), Engine(workers=2, block=1), kill_one)
+    execute(parse_study(text, "x"), text, RunStore("calm"), Engine(workers=1, block=5))
     times = ["choose_us", "update_us"]
     keys = ["environment", "policy", "seed", "round"]
     hurt, calm = (load_results(f).drop(times).sort(keys) for f in ("hurt", "calm"))
@@ -322,11 +324,11 @@ def test_an_interrupted_run_goes_on(tmp_path, how):
         assert process.returncode == 130
         assert errors == "driftbandit: interrupted; what was finished is stored\n"
     study = parse_study(text, "s.toml")
-    cells, store = cells_of(study, 10), Store(tmp_path / "r")
+    cells, store = cells_of(study, 10), RunStore(tmp_path / "r")
     missing = store.missing(cells)
     assert len(missing) == len(cells) - done > 0
     store.add(missing[0], run_cell(missing[0]))
-    assert len(Store(tmp_path / "r").missing(cells)) == len(missing) - 1
+    assert len(RunStore(tmp_path / "r").missing(cells)) == len(missing) - 1
 
 
 @pytest.mark.slow
@@ -493,14 +495,14 @@ def test_tuning_uses_other_seeds_and_keeps_one_variant(tmp_path):
         "scale = 0.2", "scale = [0.0, 0.2, 20.0]", 1
     )
     study = parse_study(text, "x")
-    execute(study, text, Store(tmp_path), Engine(workers=1))
+    execute(study, text, RunStore(tmp_path), Engine(workers=1))
     final = load_results(tmp_path)
     assert final["seed"].unique().sort().to_list() == [50, 51, 52]
     assert load_results(tmp_path / "tuning")["seed"].unique().sort().to_list() == [0, 1, 2, 3]
     assert final.select(KEYS).is_duplicated().sum() == 0  # one variant per policy and environment
     clash = parse_study(text.replace("first_seed = 50", "first_seed = 2"), "x")
     with pytest.raises(ValueError, match="first_seed"):
-        execute(clash, text, Store(tmp_path))
+        execute(clash, text, RunStore(tmp_path))
 
 
 TUNED = """
@@ -528,7 +530,7 @@ seeds = 2
 
 def test_one_policy_is_tuned_on_other_seeds_and_a_slow_one_has_fewer(tmp_path):
     study = parse_study(TUNED, "x")
-    execute(study, TUNED, Store(tmp_path), Engine(workers=1))
+    execute(study, TUNED, RunStore(tmp_path), Engine(workers=1))
     final = load_results(tmp_path).filter(pl.col("round") == 60)
     fixed, slow = (final.filter(pl.col("policy") == p) for p in ("best fixed", "GLM-UCB"))
     assert slow["seed"].unique().sort().to_list() == [7, 8]
@@ -542,7 +544,7 @@ def test_one_policy_is_tuned_on_other_seeds_and_a_slow_one_has_fewer(tmp_path):
         best = min(variants, key=lambda policy: simulate(policy, world, range(3)).total.mean())
         found = fixed.filter(pl.col("environment") == label)["regret"].mean()
         assert found == pytest.approx(simulate(best, world, range(7, 11)).total.mean())
-    assert execute(study, TUNED, Store(tmp_path), Engine(workers=1)).ran == 0
+    assert execute(study, TUNED, RunStore(tmp_path), Engine(workers=1)).ran == 0
 
 
 def test_slopes_are_fitted_next_to_the_theorems(tmp_path):
@@ -551,8 +553,8 @@ def test_slopes_are_fitted_next_to_the_theorems(tmp_path):
         .replace("[1.0, 3.0]", "1.0")
         .replace('label = "S = {radius:g}"', 'label = "T = {horizon}"')
     )
-    by_hand(Store(tmp_path), text)
-    orders = {order.policy: order for order in fit_orders(Store(tmp_path))}
+    by_hand(RunStore(tmp_path), text)
+    orders = {order.policy: order for order in fit_orders(RunStore(tmp_path))}
     assert orders["DOMD-GLB"].theorem == 0.75
     assert orders["Uniform"].slope == pytest.approx(1.0, abs=0.1)
     assert orders["Uniform"].values == (50.0, 100.0, 200.0)
@@ -582,12 +584,12 @@ def test_keys_depend_on_what_determines_a_result_and_on_nothing_else():
 def test_a_new_label_reruns_nothing_and_is_what_is_shown(tmp_path):
     text = SMALL.replace("[1.0, 3.0]", "[1.0, 2.0, 3.0, 4.0, 5.0]").replace("= 60", "= 20")
     engine = Engine(workers=1, block=5)
-    assert len(by_hand(Store(tmp_path), text)) == 15
+    assert len(by_hand(RunStore(tmp_path), text)) == 15
     before = settled(tmp_path)
     named = text.replace("S = {radius:g}", "a ball of {radius:g}").replace(
         '"Uniform"', '"Uniform"\nlabel = "chance"'
     )
-    assert execute(parse_study(named, "x"), named, Store(tmp_path), engine) == (0, 15)
+    assert execute(parse_study(named, "x"), named, RunStore(tmp_path), engine) == (0, 15)
     after = settled(tmp_path)
     assert set(after["policy"]) == {"DOMD-GLB", "SCB-WeightUCB", "chance"}
     assert after["environment"].unique().sort()[0] == "a ball of 1"
@@ -600,7 +602,7 @@ def test_a_new_label_reruns_nothing_and_is_what_is_shown(tmp_path):
 
 def test_the_same_policy_under_two_labels_is_played_once(tmp_path):
     text = QUICK + '[[policies]]\ntype = "Uniform"\nlabel = "chance"\n'
-    store = Store(tmp_path)
+    store = RunStore(tmp_path)
     assert len(by_hand(store, text)) == 3
     assert len(list(store.cells.glob("*.parquet"))) == 2
     found = settled(tmp_path)
@@ -611,7 +613,7 @@ def test_the_same_policy_under_two_labels_is_played_once(tmp_path):
 
 @pytest.mark.parametrize(("seeds", "more"), [(5, 6), (6, 7), (6, 20)])
 def test_seeds_extend_one_by_one(seeds, more, tmp_path):
-    store = Store(tmp_path)
+    store = RunStore(tmp_path)
     by_hand(store, QUICK.replace("seeds = 5", f"seeds = {seeds}"))
     text = QUICK.replace("seeds = 5", f"seeds = {more}")
     missing = store.missing(cells_of(parse_study(text, "x"), 5))
@@ -619,7 +621,7 @@ def test_seeds_extend_one_by_one(seeds, more, tmp_path):
         [*range(seeds, more)] * 2
     )
     by_hand(store, text)
-    by_hand(Store(tmp_path / "at once"), text)
+    by_hand(RunStore(tmp_path / "at once"), text)
     assert settled(tmp_path).equals(settled(tmp_path / "at once"))
     by_hand(store, QUICK.replace("seeds = 5", "seeds = 2"))  # part of a file is enough
     assert set(load_results(tmp_path)["seed"]) == {0, 1}
@@ -631,7 +633,7 @@ def test_a_folder_of_version_0_2_asks_for_another_run(tmp_path):
         with pytest.raises(ValueError, match=r"again, because its files are of version 0\.2"):
             read(tmp_path / "old")
     text = (tmp_path / "old" / "study.toml").read_text()
-    by_hand(Store(tmp_path / "old"), text)
+    by_hand(RunStore(tmp_path / "old"), text)
     assert load_results(tmp_path / "old").height > 0
     with pytest.warns(UserWarning, match=r"2 files of version 0\.2 are left out"):
         load_results(tmp_path / "old", everything=True)

@@ -15,7 +15,7 @@ import pytest
 
 import driftbandit
 from driftbandit import Policy, Recipe, plugins
-from driftbandit.lab import Store, load_results, parse_study
+from driftbandit.lab import RunStore, load_results, parse_study
 from driftbandit.lab.run import code_version
 from driftbandit.lab.run.cells import cells_of
 from driftbandit.lab.run.code_version import Versions, roots_of
@@ -362,7 +362,7 @@ def test_the_example_runs_here_on_dask_and_on_a_scheduler_elsewhere(mine, dask):
     assert away.returncode == 0, away.stderr
     assert settled(mine / "local").equals(settled(mine / "here"))
     assert settled(mine / "away").equals(settled(mine / "here"))
-    facts = Store(mine / "away").runs()[-1]
+    facts = RunStore(mine / "away").runs()[-1]
     assert facts["plugins"].keys() == {"my_module"}
 
     # A flipped sign: the same scheduler gets the new source; only what it concerns is run.

@@ -21,7 +21,7 @@ from driftbandit.lab.report.summary import SMOOTHING, chosen, curves, final_regr
 from driftbandit.lab.report.sweeps import sweeps
 from driftbandit.lab.report.tables import overview, panels, to_latex, to_markdown
 from driftbandit.lab.run.cells import cells_of
-from driftbandit.lab.run.store import Store
+from driftbandit.lab.run.store import RunStore
 from driftbandit.lab.study.study_file import changed, parse_study
 from driftbandit.pages.styles import FIXED, NAMES, looks
 from driftbandit.policies.catalogue import CATALOGUE
@@ -98,7 +98,7 @@ def fill(store, block=2, text=STUDY):
 
 def filled(folder, text, change=lambda rows: rows):
     """A store of a study's cells, its frames changed."""
-    store, cells = Store(folder), cells_of(parse_study(text, "some"), 4)
+    store, cells = RunStore(folder), cells_of(parse_study(text, "some"), 4)
     store.keep(text, cells)
     for cell in cells:
         store.add(cell, change(frame(cell)))
@@ -107,7 +107,7 @@ def filled(folder, text, change=lambda rows: rows):
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    return fill(Store(tmp_path_factory.mktemp("study")))
+    return fill(RunStore(tmp_path_factory.mktemp("study")))
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_curves_are_means_at_thinned_rounds_in_the_order_of_the_study(store):
 
 
 def test_other_blocks_and_cells_of_an_earlier_text_change_nothing(store, tmp_path):
-    other = fill(fill(Store(tmp_path)), block=3)
+    other = fill(fill(RunStore(tmp_path)), block=3)
     for cell in cells_of(parse_study(STUDY.replace("= 50", "= 40"), "old"), 4):
         other.add(cell, frame(cell).with_columns(pl.col("regret") * 7))
     assert len(list(other.cells.glob("*.parquet"))) > 2 * 6
@@ -179,7 +179,7 @@ def test_other_blocks_and_cells_of_an_earlier_text_change_nothing(store, tmp_pat
 
 
 def test_a_run_with_changed_numbers_is_what_is_shown(tmp_path):
-    store = fill(Store(tmp_path))
+    store = fill(RunStore(tmp_path))
     text = changed(STUDY, horizon=60)
     cells = cells_of(parse_study(text, "tiny"), 4)
     store.keep(text, cells)
@@ -190,14 +190,14 @@ def test_a_run_with_changed_numbers_is_what_is_shown(tmp_path):
 
 
 def test_cells_that_the_study_no_longer_has_are_not_shown(tmp_path):
-    mixed = fill(Store(tmp_path))
+    mixed = fill(RunStore(tmp_path))
     cell = cells_of(parse_study(STUDY, "tiny"), 4)[0]
     mixed.add(dataclasses.replace(cell, policy_label="older", code="older"), frame(cell))
     assert finals(mixed)["policy"].unique().sort().to_list() == POLICIES
 
 
 def test_one_seed_has_no_deviation_and_no_interval(tmp_path):
-    single = Store(tmp_path)
+    single = RunStore(tmp_path)
     text = STUDY.replace("seeds = 4", "seeds = 1")
     cells = cells_of(parse_study(text, "single"), 1)
     single.keep(text, cells)
@@ -211,7 +211,7 @@ def test_one_seed_has_no_deviation_and_no_interval(tmp_path):
 
 
 def test_a_label_with_two_meanings_is_refused(tmp_path):
-    doubtful = Store(tmp_path)
+    doubtful = RunStore(tmp_path)
     cell = cells_of(parse_study(STUDY, "tiny"), 4)[0]
     other = dataclasses.replace(cell, policy=cell.policy.replace("0.01", "0.02"))
     assert other != cell
@@ -346,7 +346,7 @@ def test_only_the_policies_asked_for_are_shown(store, tmp_path):
 
 
 def test_names_with_commas_are_found_whole(tmp_path):
-    tiny, store, cells = cells_of(parse_study(STUDY, "tiny"), 4)[0], Store(tmp_path), []
+    tiny, store, cells = cells_of(parse_study(STUDY, "tiny"), 4)[0], RunStore(tmp_path), []
     for label in ("a, b", "a", "b"):
         cells.append(dataclasses.replace(tiny, policy_label=label))
     store.keep(STUDY, cells)
@@ -362,13 +362,13 @@ TUNED = STUDY.replace("horizon = 50", "horizon = 50\nfirst_seed = 2").replace(
 
 
 def test_what_tuning_chose_is_shown_in_each_world(tmp_path):
-    store, study = Store(tmp_path), parse_study(TUNED, "tuned")
+    store, study = RunStore(tmp_path), parse_study(TUNED, "tuned")
     (trial,) = study.trials()
     assert [(entry.type, trial.seeds, trial.first_seed) for entry in trial.policies] == [
         ("DOMD", 2, 0)
     ]
     tried = cells_of(trial, 4)
-    tuning = Store(tmp_path / "tuning")
+    tuning = RunStore(tmp_path / "tuning")
     tuning.keep(TUNED, tried)
     for cell in tried:
         tuning.add(cell, frame(cell))
@@ -693,7 +693,7 @@ requestAnimationFrame(() => setTimeout(() => done(performance.now() - begin)));
 def test_a_toggle_in_a_report_of_34_worlds_is_drawn_within_a_fifth_of_a_second(browser, tmp_path):
     from driftbandit.lab.report.page import page as html
 
-    store = large(Store(tmp_path))
+    store = large(RunStore(tmp_path))
     path = tmp_path / "report.html"
     path.write_text(html(store, [], panels(finals(store)), curves(store)))
     opened(browser, path)

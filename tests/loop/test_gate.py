@@ -14,7 +14,7 @@ import pytest
 import topics
 from driftbandit import Features, Floor, Guard, InverseGap, Loop, Number, Reward
 from driftbandit.estimators import leads
-from driftbandit.estimators.increments import Arms
+from driftbandit.estimators.increments import LoggedArms
 from driftbandit.loop.candidates.comparison import lead
 from driftbandit.loop.candidates.totals import Outcome, Plan, Row, Totals
 from driftbandit.loop.state.spending import Spending, Turn, part
@@ -41,7 +41,7 @@ def log_rows(n, rng, better=0.0, arms=4):
 def laid(rows):
     h, k, R, first, second, q, paces = zip(*rows)
     start = np.arange(len(rows)) * len(h[0])
-    arms = Arms(start, start + np.array(k), np.concatenate(h))
+    arms = LoggedArms(start, start + np.array(k), np.concatenate(h))
     pi = np.concatenate(first), np.concatenate(second)
     return arms, pi, np.concatenate(q), np.array(R), np.array(paces)
 
@@ -107,7 +107,7 @@ def test_no_bet_is_expected_to_win_if_policies_are_equal(model):
     rows = [(h, k, float(R)) for k in range(3) for R in (0, 1)]
     chances = np.array([h[k] * (v[k] if R else 1.0 - v[k]) for _, k, R in rows])
     start = np.arange(0, 18, 3)
-    arms = Arms(start, start + np.array([k for _, k, _ in rows]), np.tile(h, 6))
+    arms = LoggedArms(start, start + np.array([k for _, k, _ in rows]), np.tile(h, 6))
     pi = np.tile([1.0, 0.0, 0.0], 6), np.tile([0.0, 1.0, 0.0], 6)
     R = np.array([each for *_, each in rows])
     stake = np.tile(0.25 * leads.stakes(1.0).gains, (6, 1))
@@ -135,7 +135,7 @@ def test_the_benchmark_adds_up_what_evidence_does(monkeypatch):
             k for k in range(gate.KINDS) if np.allclose([m.phi[k] for m in made], added, atol=1e-9)
         )
         cut = slice(3 * kind, 3 * kind + 3)
-        row = Arms(np.array([0]), arms.chosen[kind : kind + 1] - 3 * kind, arms.h[cut])
+        row = LoggedArms(np.array([0]), arms.chosen[kind : kind + 1] - 3 * kind, arms.h[cut])
         one.add(row, (pi[0][cut], pi[1][cut]), q[cut], R[kind : kind + 1], np.array([world.pace]))
     assert many.cost[0] == pytest.approx(one.cost, rel=1e-9)
     assert many.recent[0] == pytest.approx(one.recent, rel=1e-9)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftbandit.estimators import ope
-from driftbandit.estimators.increments import DEPTHS, Arms, Bettor, Floats, Payoff, side
+from driftbandit.estimators.increments import DEPTHS, Bettor, Floats, LoggedArms, Payoff, side
 from driftbandit.estimators.sequences import lower
 
 DEPTH = len(DEPTHS)
@@ -28,7 +28,7 @@ class Value:
         self.clip, self.largest = clip, 0.0
         self._low, self._high = _bettors(1.0, len(ope.SUMS), before)
 
-    def columns(self, arms: Arms, pi: Floats, q: Floats, R: Floats) -> Floats:
+    def columns(self, arms: LoggedArms, pi: Floats, q: Floats, R: Floats) -> Floats:
         """What rows add, (n, SUMS and bets)."""
         self.largest = max(self.largest, float((pi[arms.chosen] / arms.h[arms.chosen]).max()))
         sums = ope.sums(arms, pi, q, R, self.clip)
@@ -51,14 +51,14 @@ class Difference:
     def __init__(self, before: Floats | None = None) -> None:
         self._low, self._high = _bettors(2.0, 3, before)
 
-    def columns(self, arms: Arms, pi: tuple[Floats, Floats], q: Floats, R: Floats) -> Floats:
+    def columns(self, arms: LoggedArms, pi: tuple[Floats, Floats], q: Floats, R: Floats) -> Floats:
         """What rows add, (n, 3 and bets): rows, paired differences and their squares."""
         d = _robust(arms, pi[0] - pi[1], q, R)
         own = np.stack([np.ones_like(d), d, d * d], axis=1)
         return np.hstack([own, *self._bets(arms, pi, q, R)])
 
     def _bets(
-        self, arms: Arms, pi: tuple[Floats, Floats], q: Floats, R: Floats
+        self, arms: LoggedArms, pi: tuple[Floats, Floats], q: Floats, R: Floats
     ) -> tuple[Floats, ...]:
         """Where both play alike, the payoff is their common probability, whatever the reward: it is
         counted as it is, without weights."""
@@ -98,7 +98,7 @@ def _plus(side: Payoff, known: Floats) -> Payoff:
     return side._replace(payoff=side.payoff + known)
 
 
-def _robust(arms: Arms, gap: Floats, q: Floats, R: Floats) -> Floats:
+def _robust(arms: LoggedArms, gap: Floats, q: Floats, R: Floats) -> Floats:
     """The doubly robust difference of each row."""
     A = arms.chosen
     return arms.total(gap * q) + gap[A] / arms.h[A] * (R - q[A])

@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 DEPTHS = (3.0, 30.0, 300.0, 3000.0)  # k: how far a payoff may fall below 0
 
 
-class Arms(NamedTuple):
+class LoggedArms(NamedTuple):
     """The arms of n rows, laid out one row after the other, m arms in all."""
 
     start: Ints  # (n,)   where a row's arms begin
@@ -67,7 +67,7 @@ class Payoff(NamedTuple):
     most: Floats  # what no forecast is above, known before A; infinite where nothing is
 
 
-def side(arms: Arms, pi: tuple[Floats | None, Floats | None], q: Floats, R: Floats) -> Payoff:
+def side(arms: LoggedArms, pi: tuple[Floats | None, Floats | None], q: Floats, R: Floats) -> Payoff:
     """The side (u, v) of candidates (pi_u, pi_v), None for no weight, and a model q (m,)."""
     mass = np.zeros_like(arms.h)
     payoff = np.zeros_like(R)

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandit.estimators.increments import Arms, Floats, Payoff, side
+from driftbandit.estimators.increments import Floats, LoggedArms, Payoff, side
 
 TOP = 2.0  # the largest mean of a payoff
 GRID = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0)  # gains without a plan
@@ -111,7 +111,9 @@ def psi(x: Floats) -> Floats:
     return np.where(x < 1e-3, series, -np.log1p(-x) - x)
 
 
-def sides(arms: Arms, pi: tuple[Floats, Floats], q: Floats, R: Floats) -> tuple[Payoff, Payoff]:
+def sides(
+    arms: LoggedArms, pi: tuple[Floats, Floats], q: Floats, R: Floats
+) -> tuple[Payoff, Payoff]:
     """Return payoffs that the first is better, and that the second is. Where both play alike, the
     payoff is their common probability, whatever the reward."""
     both = np.minimum(*pi)
@@ -134,7 +136,7 @@ class Evidence:
         self.phi, self.cost, self.recent = np.zeros((3, 2, T))
 
     def add(
-        self, arms: Arms, pi: tuple[Floats, Floats], q: Floats, R: Floats, paces: Floats
+        self, arms: LoggedArms, pi: tuple[Floats, Floats], q: Floats, R: Floats, paces: Floats
     ) -> None:
         """Add n rows in order; `paces` (n,) are known before their arms were drawn."""
         stake = paces[:, None] * self.stakes.gains
@@ -213,7 +215,7 @@ def log_capital(stakes: Stakes, phi: Floats, cost: Floats, pace: Any, mean: floa
     return np.logaddexp.reduce(each + np.log(stakes.weights), axis=-1)
 
 
-def robust(arms: Arms, gap: Floats, q: Floats, R: Floats) -> Floats:
+def robust(arms: LoggedArms, gap: Floats, q: Floats, R: Floats) -> Floats:
     """Return the doubly robust difference of each row."""
     A = arms.chosen
     return arms.total(gap * q) + gap[A] / arms.h[A] * (R - q[A])

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftbandit.estimators.increments import Arms, Floats
+from driftbandit.estimators.increments import Floats, LoggedArms
 
 ESTIMATES = ("ips", "snips", "dm", "dr", "ips clipped", "dr clipped")
 SUMS = (
@@ -39,7 +39,7 @@ class Estimate(NamedTuple):
     high: float
 
 
-def sums(arms: Arms, pi: Floats, q: Floats, R: Floats, clip: float) -> Floats:
+def sums(arms: LoggedArms, pi: Floats, q: Floats, R: Floats, clip: float) -> Floats:
     """What each row adds to the sums, (n, len(SUMS))."""
     w, qA = pi[arms.chosen] / arms.h[arms.chosen], q[arms.chosen]
     dm, kept = arms.total(pi * q), np.minimum(w, clip)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftbandit.estimators.increments import Arms, Floats, Ints
+from driftbandit.estimators.increments import Floats, Ints, LoggedArms
 
 MOST = 64  # arms that are counted by name; those seen later are counted together
 EDGES = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 0.999])
@@ -40,7 +40,7 @@ class Ratios:
         self._counts = np.zeros((MOST + len(EDGES) + 1, 3))  # found, expected, variance
         self._inverse = np.zeros(3)  # rows, sum and squares of 1/(K h(A))
 
-    def add(self, arms: Arms, codes: Ints) -> None:
+    def add(self, arms: LoggedArms, codes: Ints) -> None:
         """Some rows; codes (m,) number the arms' names."""
         if not np.isnan(arms.h).any():
             named = np.minimum(codes, MOST - 1)
@@ -53,7 +53,7 @@ class Ratios:
         x = 1.0 / (sizes * arms.h[arms.chosen])
         self._inverse += len(x), x.sum(), (x * x).sum()
 
-    def _count(self, kind: int, arms: Arms, members: Floats) -> None:
+    def _count(self, kind: int, arms: LoggedArms, members: Floats) -> None:
         share = np.clip(arms.total(np.where(members, arms.h, 0.0)), 0.0, 1.0)
         found = members[arms.chosen].sum()
         self._counts[kind] += found, share.sum(), (share * (1.0 - share)).sum()

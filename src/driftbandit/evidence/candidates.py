@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.estimators.increments import Arms
+from driftbandit.estimators.increments import LoggedArms
 from driftbandit.evidence.log import Examples
 from driftbandit.evidence.reading.chunk import Chunk, Floats
 from driftbandit.evidence.trained_policy import TrainedPolicy
@@ -50,7 +50,7 @@ class Player(Protocol):
 
     absent: int  # rows in which it could not play what it is
 
-    def play(self, examples: Examples, arms: Arms) -> Floats:
+    def play(self, examples: Examples, arms: LoggedArms) -> Floats:
         """Probabilities (m,) of all arms, each row's before the row's reward is known."""
 
 
@@ -60,7 +60,7 @@ class Fixed:
     def __init__(self, recipe: Any) -> None:
         self.recipe, self.absent = recipe, 0
 
-    def play(self, examples: Examples, arms: Arms) -> Floats:
+    def play(self, examples: Examples, arms: LoggedArms) -> Floats:
         chunk = examples.chunk
         if isinstance(self.recipe, Logged):
             return self._logged(chunk, arms)
@@ -85,7 +85,7 @@ class Fixed:
         arm = self.recipe.arm
         return f"no row of the log offers an arm {arm!r}: {validate.nearest(arm, names)}"
 
-    def _logged(self, chunk: Chunk, arms: Arms) -> Floats:
+    def _logged(self, chunk: Chunk, arms: LoggedArms) -> Floats:
         if not chunk.complete:
             raise ValueError(
                 "Logged() needs the probabilities of all arms: name their column, "

@@ -10,7 +10,7 @@ import numpy as np
 
 from driftbandit import validate
 from driftbandit.estimators.accumulators import Difference, Value
-from driftbandit.estimators.increments import Arms
+from driftbandit.estimators.increments import LoggedArms
 from driftbandit.estimators.propensity_check import Ratios
 from driftbandit.evidence.candidates import Fixed, players
 from driftbandit.evidence.evaluation import Evaluation, Found
@@ -126,14 +126,16 @@ class _Pass:
         if len(chunk):
             self._add(chunk, arms, self._columns(arms, pi, q, R), log)
 
-    def _add(self, chunk: Chunk, arms: Arms, columns: list[Floats], log: Log) -> None:
+    def _add(self, chunk: Chunk, arms: LoggedArms, columns: list[Floats], log: Log) -> None:
         self.windows.add(chunk, np.hstack(columns))
         self.sizes = [part.shape[1] for part in columns]
         self.ratios.add(arms, log.menus.codes(chunk.menus))
         self.rows, self.complete = self.rows + len(chunk), self.complete and chunk.complete
         self.end = max(self.end, float(chunk.at.max()))
 
-    def _columns(self, arms: Arms, pi: dict[str, Floats], q: Floats, R: Floats) -> list[Floats]:
+    def _columns(
+        self, arms: LoggedArms, pi: dict[str, Floats], q: Floats, R: Floats
+    ) -> list[Floats]:
         own = [self.values[name].columns(arms, pi[name], q, R) for name in pi]
         both = self.differences.items()
         return own + [each.columns(arms, (pi[a], pi[b]), q, R) for (a, b), each in both]

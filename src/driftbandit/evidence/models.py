@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.estimators.increments import Arms
+from driftbandit.estimators.increments import LoggedArms
 from driftbandit.evidence.candidates import Fixed
 from driftbandit.evidence.log import Examples
 from driftbandit.evidence.reading.chunk import Floats
@@ -26,7 +26,7 @@ class Model:
     def __init__(self) -> None:
         self._n, self._total = 1.0, 0.5
 
-    def predict(self, examples: Examples, arms: Arms, R: Floats) -> Floats:
+    def predict(self, examples: Examples, arms: LoggedArms, R: Floats) -> Floats:
         """Rewards (m,) from 0 to 1 that were to be expected of all arms."""
         before = (self._total + np.cumsum(R) - R) / (self._n + np.arange(len(R)))
         self._n, self._total = self._n + len(R), self._total + float(R.sum())
@@ -39,7 +39,7 @@ class Learnt(Model):
     def __init__(self, trained: TrainedPolicy, name: str, plays: bool) -> None:
         self.trained, self.name, self.plays = trained, name, plays
 
-    def predict(self, examples: Examples, arms: Arms, R: Floats) -> Floats:
+    def predict(self, examples: Examples, arms: LoggedArms, R: Floats) -> Floats:
         if not self.plays:  # a candidate has been asked already
             self.trained.play(examples, arms)
         family = self.trained.policy.problem.family

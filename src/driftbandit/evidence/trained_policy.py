@@ -10,7 +10,7 @@ import numpy as np
 
 from driftbandit import validate
 from driftbandit.bandit import Bandit
-from driftbandit.estimators.increments import Arms
+from driftbandit.estimators.increments import LoggedArms
 from driftbandit.evidence.log import Examples
 from driftbandit.evidence.reading.chunk import Chunk, Floats
 from driftbandit.loop import time_discount
@@ -53,7 +53,7 @@ class TrainedPolicy:
         """Whether it has an estimate to predict rewards from."""
         return hasattr(self.bandit, "theta")
 
-    def play(self, examples: Examples, arms: Arms) -> Floats:
+    def play(self, examples: Examples, arms: LoggedArms) -> Floats:
         """Decide on every row, then learn from it."""
         chunk, X = examples.chunk, examples.X
         pi, self.z = np.zeros(len(X)), np.zeros(len(X))

@@ -8,12 +8,12 @@ from driftbandit.lab.report.regret_slopes import fit_orders
 from driftbandit.lab.report.report import names_of, write_report
 from driftbandit.lab.report.summary import final_regrets, finals
 from driftbandit.lab.run.execute import Engine, execute
-from driftbandit.lab.run.store import Store, load_results
+from driftbandit.lab.run.store import RunStore, load_results
 from driftbandit.lab.study.study_file import Study, changed, parse_study, read_study, shipped
 
 __all__ = [
     "Engine",
-    "Store",
+    "RunStore",
     "Study",
     "changed",
     "execute",

@@ -67,7 +67,7 @@ from driftbandit.theory.sharp import (
     sharp_radius,
 )
 from driftbandit.theory.tuning import (
-    Choice,
+    Tuned,
     least_bound,
     narrowest_lam,
     sharp_bound,
@@ -80,13 +80,13 @@ from driftbandit.theory.verdict import Inequality, Proof
 
 __all__ = [
     "C_pw",
-    "Choice",
     "D_gamma",
     "Inequality",
     "Order",
     "Proof",
     "Radius",
     "Terms",
+    "Tuned",
     "alpha",
     "bad_round_bound",
     "best_D",

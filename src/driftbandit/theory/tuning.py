@@ -21,7 +21,7 @@ MARGIN = 1.01  # how far lambda stays above its floor in a search: at the floor 
 FURTHEST = 1e4  # times the least lambda: further a search does not look
 
 
-class Choice(NamedTuple):
+class Tuned(NamedTuple):
     """A regularization and a discount that the theorem allows, and its bound on the regret."""
 
     lam: float
@@ -36,7 +36,7 @@ def tuned(
     delta: float,
     lam: float | None = None,
     gamma: float | None = None,
-) -> Choice:
+) -> Tuned:
     """lambda and gamma at which an objective is least; what is given stays as it is."""
     if objective not in OBJECTIVES:
         raise ValueError(f"objective must be one of {', '.join(OBJECTIVES)}, got {objective!r}")
@@ -44,7 +44,7 @@ def tuned(
         return least_bound(problem, delta=delta, lam=lam, gamma=gamma)
     gamma = discount(problem) if gamma is None else gamma
     lam = tracking_lam(problem, gamma=gamma, delta=delta) if lam is None else lam
-    return Choice(lam, gamma, sharp_bound(problem, lam, gamma, delta))
+    return Tuned(lam, gamma, sharp_bound(problem, lam, gamma, delta))
 
 
 def sharp_bound(problem: Problem, lam: float, gamma: float, delta: float) -> float:
@@ -56,7 +56,7 @@ def sharp_bound(problem: Problem, lam: float, gamma: float, delta: float) -> flo
 
 def least_bound(
     problem: Problem, *, delta: float, lam: float | None = None, gamma: float | None = None
-) -> Choice:
+) -> Tuned:
     """The lambda and gamma at which `sharp_bound` is least: a search for gamma, with a search for
     lambda in each of its steps. What is given stays as it is."""
     T = problem.known("horizon", WHY)
@@ -73,7 +73,7 @@ def least_bound(
 
     gamma = clip_discount(_least(bound, 1.0 / T, 1.0 - 1.0 / T), T) if gamma is None else gamma
     found = best_lam(1.0 - gamma)
-    return Choice(found, gamma, sharp_bound(problem, found, gamma, delta))
+    return Tuned(found, gamma, sharp_bound(problem, found, gamma, delta))
 
 
 def narrowest_lam(problem: Problem, *, gamma: float, delta: float) -> float:

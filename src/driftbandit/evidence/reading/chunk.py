@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.estimators.increments import Arms
+from driftbandit.estimators.increments import LoggedArms
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -108,9 +108,9 @@ class Chunk:
         """Whether all arms' probabilities are known."""
         return not np.isnan(self.h).any()
 
-    def arms(self, least: float = 0.0) -> Arms:
+    def arms(self, least: float = 0.0) -> LoggedArms:
         """As estimators take them."""
         chosen = self.start + self.action
         h = self.h.copy()
         h[chosen] = self.p
-        return Arms(self.start, chosen, h, least)
+        return LoggedArms(self.start, chosen, h, least)

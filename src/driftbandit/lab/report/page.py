@@ -17,7 +17,7 @@ import polars as pl
 
 from driftbandit.lab.report.summary import stored_study
 from driftbandit.lab.report.tables import Item, ReportTable
-from driftbandit.lab.run.store import Store
+from driftbandit.lab.run.store import RunStore
 from driftbandit.pages import POLICY, asset
 from driftbandit.pages.styles import DARK, STROKE, hero_of, looks
 
@@ -34,7 +34,7 @@ SHARED = "Timings were taken while cells shared cores; they are too long."
 
 
 def page(
-    store: Store,
+    store: RunStore,
     summaries: Sequence[ReportTable],
     per_world: Sequence[ReportTable],
     lines: pl.DataFrame,
@@ -225,7 +225,7 @@ def aligned(texts: Sequence[str]) -> list[str]:
     return ["".join(pieces) for pieces in split]
 
 
-def _origin(store: Store) -> str:
+def _origin(store: RunStore) -> str:
     """The study's text and where its numbers came from."""
     path, runs = store.folder / "study.toml", store.runs()
     text = path.read_text(encoding="utf-8") if path.exists() else "not stored"

@@ -9,7 +9,7 @@ import numpy as np
 
 from driftbandit.lab.report.summary import finals
 from driftbandit.lab.report.sweeps import Sweep, sweeps
-from driftbandit.lab.run.store import Store
+from driftbandit.lab.run.store import RunStore
 
 # Exponents of DOMD-GLB's theorems, by environment and swept quantity.
 THEOREMS = {
@@ -35,7 +35,7 @@ class FittedOrder(NamedTuple):
     theorem: float | None
 
 
-def fit_orders(store: Store) -> list[FittedOrder]:
+def fit_orders(store: RunStore) -> list[FittedOrder]:
     """A slope for every policy and every number of the worlds that takes three values or more."""
     fitted = [
         _fit(sweep)

@@ -29,7 +29,7 @@ from driftbandit.lab.report.tables import (
     to_latex,
     to_markdown,
 )
-from driftbandit.lab.run.store import Store
+from driftbandit.lab.run.store import RunStore
 
 
 def write_report(
@@ -49,7 +49,7 @@ def write_report(
     """
     if width not in WIDTHS:
         raise ValueError(f"width {width!r} is unknown: choose one of {', '.join(WIDTHS)}")
-    store = Store(folder)
+    store = RunStore(folder)
     ends, lines = finals(store, reference, policies), curves(store, policies=policies)
     shown = ends["policy"].unique().sort().to_list()
     named([*focus, *([hero] if hero else [])], shown)
@@ -66,7 +66,7 @@ def write_report(
 
 def names_of(folder: str | os.PathLike[str], text: str | None) -> list[str]:
     """Policies from a list with commas; names that have commas themselves are found whole."""
-    known, names = stored_policies(Store(folder)), []
+    known, names = stored_policies(RunStore(folder)), []
     pieces = [piece.strip() for piece in (text or "").split(",") if piece.strip()]
     while pieces:
         joined = (", ".join(pieces[:k]) for k in range(len(pieces), 0, -1))
@@ -76,7 +76,7 @@ def names_of(folder: str | os.PathLike[str], text: str | None) -> list[str]:
 
 
 def _write_texts(
-    store: Store,
+    store: RunStore,
     target: Path,
     ends: pl.DataFrame,
     lines: pl.DataFrame,

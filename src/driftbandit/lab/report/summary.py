@@ -15,7 +15,7 @@ import polars as pl
 
 from driftbandit.lab.report.statistics import half_width, holm, leaders, paired_difference
 from driftbandit.lab.run.cells import Cell
-from driftbandit.lab.run.store import Store
+from driftbandit.lab.run.store import RunStore
 from driftbandit.lab.study.study_file import Study, outline
 
 REFERENCE = "DOMD-GLB"  # differences are to this policy where a study has it
@@ -25,7 +25,7 @@ SMOOTHING = 25  # recorded rounds whose median cost is shown: single ones are no
 
 
 def finals(
-    store: Store, reference: str | None = None, policies: Sequence[str] = ()
+    store: RunStore, reference: str | None = None, policies: Sequence[str] = ()
 ) -> pl.DataFrame:
     """One row per environment and policy: regret at the end, difference to the reference, cost.
 
@@ -66,7 +66,7 @@ def finals(
     )
 
 
-def final_regrets(store: Store, policies: Sequence[str] = ()) -> pl.DataFrame:
+def final_regrets(store: RunStore, policies: Sequence[str] = ()) -> pl.DataFrame:
     """One row per environment, policy and seed: regret at the horizon."""
     data = rows(store)
     last = _last(data.join(_horizons(data).lazy(), on="environment")).collect(engine="streaming")
@@ -75,7 +75,7 @@ def final_regrets(store: Store, policies: Sequence[str] = ()) -> pl.DataFrame:
     return kept.select(*PAIR, "seed", "regret").sort(*PAIR, "seed")
 
 
-def curves(store: Store, points: int = 300, policies: Sequence[str] = ()) -> pl.DataFrame:
+def curves(store: RunStore, points: int = 300, policies: Sequence[str] = ()) -> pl.DataFrame:
     """Means over seeds at no more than `points` recorded rounds of each environment and policy.
 
     half is half the 95 % interval of the mean regret; cost_us is a median over seeds and
@@ -107,10 +107,10 @@ def curves(store: Store, points: int = 300, policies: Sequence[str] = ()) -> pl.
     )
 
 
-def chosen(store: Store) -> dict[tuple[str, str], str]:
+def chosen(store: RunStore) -> dict[tuple[str, str], str]:
     """Options that tuning chose, by environment and policy, where it had a choice."""
     offered: dict[tuple[str, str], list[dict[str, object]]] = {}
-    for cell in Store(store.folder / "tuning").current():
+    for cell in RunStore(store.folder / "tuning").current():
         labels = cell.environment_label, cell.policy_label
         offered.setdefault(labels, []).append(json.loads(cell.swept))
     found = {}
@@ -133,12 +133,12 @@ def named(names: Sequence[str], known: list[str]) -> list[str]:
     return list(names) or known
 
 
-def stored_policies(store: Store) -> list[str]:
+def stored_policies(store: RunStore) -> list[str]:
     """Labels of the policies, in the order of the study."""
     return list(rows(store).collect_schema()["policy"].categories)  # type: ignore[attr-defined]
 
 
-def rows(store: Store) -> pl.LazyFrame:
+def rows(store: RunStore) -> pl.LazyFrame:
     """The results of the study's cells; environments and policies are Enums in its order."""
     data, cells = store.scan(), store.current()
     _check_labels(cells)
@@ -149,7 +149,7 @@ def rows(store: Store) -> pl.LazyFrame:
     )
 
 
-def stored_study(store: Store) -> Study | None:
+def stored_study(store: RunStore) -> Study | None:
     """The study as it was last run, unless its text is gone or no longer valid."""
     try:
         return outline((store.folder / "study.toml").read_text(encoding="utf-8"), "study.toml")

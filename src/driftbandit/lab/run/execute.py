@@ -23,7 +23,7 @@ import polars as pl
 from driftbandit.lab.run.cells import Cell, cells_of, run_cell
 from driftbandit.lab.run.code_version import Versions
 from driftbandit.lab.run.plugin_files import PluginFiles
-from driftbandit.lab.run.store import Store
+from driftbandit.lab.run.store import RunStore
 from driftbandit.lab.run.workers import pool_of
 from driftbandit.lab.study.study_file import Study
 from driftbandit.recipe import Recipe
@@ -60,7 +60,7 @@ class _Job:
     """What all cells of a run have in common."""
 
     study: Study
-    store: Store
+    store: RunStore
     engine: Engine
     progress: Progress
     say: Say
@@ -69,7 +69,7 @@ class _Job:
 def execute(
     study: Study,
     text: str,
-    store: Store,
+    store: RunStore,
     engine: Engine | None = None,
     progress: Progress = lambda done, total: None,
     say: Say = lambda what: None,
@@ -84,7 +84,7 @@ def execute(
         )
     job = _Job(study, store, engine, progress, say)
     trials = [cells_of(trial, engine.block) for trial in study.trials()]
-    tuning = replace(job, store=Store(store.folder / "tuning"))
+    tuning = replace(job, store=RunStore(store.folder / "tuning"))
     if trials:
         tuning.store.keep(text, [cell for cells in trials for cell in cells])
     cells, ran, stored = cells_of(study, engine.block), 0, 0
@@ -131,7 +131,7 @@ def begin(cells: list[Cell]) -> None:
         next(iter(world.blocks(cell.seeds[:1], 1)))
 
 
-def chosen(cells: list[Cell], store: Store) -> tuple[set[str], set[tuple[str, str]]]:
+def chosen(cells: list[Cell], store: RunStore) -> tuple[set[str], set[tuple[str, str]]]:
     """Labels of the policies on trial, and their best variants by environment."""
     totals: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
     for cell, regret in zip(cells, store.final_regrets(cells)):

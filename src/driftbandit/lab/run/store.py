@@ -44,7 +44,7 @@ class StudyPlan(NamedTuple):
     made_by: dict[str, dict[str, str]]  # by version of the code: modules and their folders
 
 
-class Store:
+class RunStore:
     """The results of one study."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -237,7 +237,7 @@ def load_results(folder: str | os.PathLike[str], everything: bool = False) -> pl
     The study is what was last run into the folder. `everything=True` gives all that was ever stored
     there, with columns that tell cells of other horizons, seeds, recipes and code apart.
     """
-    store = Store(folder)
+    store = RunStore(folder)
     return (store.scan_all() if everything else store.scan()).collect()
 
 

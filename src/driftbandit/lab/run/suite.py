@@ -21,7 +21,7 @@ import polars as pl
 
 from driftbandit.environments import Composite, Environment, Stream
 from driftbandit.lab.run.execute import Engine, Progress, execute
-from driftbandit.lab.run.store import Store, load_results
+from driftbandit.lab.run.store import RunStore, load_results
 from driftbandit.lab.study.study_file import Study, parse_study
 from driftbandit.policies import Policy
 
@@ -147,7 +147,7 @@ def run_suite(
 ) -> dict[str, Any]:
     """Play what is not stored in the folder yet, and write the card NAME.json there."""
     study, text = suite.study(*contenders(names))
-    store = Store(folder)
+    store = RunStore(folder)
     execute(study, text, store, engine, progress)
     card = card_of(suite, study, load_results(folder)) | {"made_by": store.runs()[-1]}
     write_card(card, store.folder / f"{suite.name}.json")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit.estimators.accumulators import Value
-from driftbandit.estimators.increments import Arms, Floats
+from driftbandit.estimators.increments import Floats, LoggedArms
 from driftbandit.estimators.leads import Evidence, Pace, stakes
 
 CLIP = 20.0  # of estimates that are not shown
@@ -149,10 +149,10 @@ class Totals:
         self._means = {name: tuple(mean) for name, mean in state["means"].items()}
 
 
-def _arms(rows: list[Row]) -> Arms:
+def _arms(rows: list[Row]) -> LoggedArms:
     sizes = np.array([len(row.h) for row in rows])
     start = np.cumsum(sizes) - sizes
-    return Arms(start, start + [row.chosen for row in rows], _laid(row.h for row in rows))
+    return LoggedArms(start, start + [row.chosen for row in rows], _laid(row.h for row in rows))
 
 
 def _outcomes(rows: list[Row], metric: str) -> tuple[Floats, Floats]:

@@ -63,7 +63,7 @@ def misfits(lines: list[Line], features: Features, reward: Reward) -> tuple[Misf
     observed = np.array([reward.inside(seen(line, reward))[0] for line in known]) / unit
     if known:  # a model that is wrong everywhere alike, as a young one is, has no cell to blame
         expected = np.minimum(expected * observed.sum() / max(expected.sum(), TINY), 1.0)
-    groups: dict[str, list[tuple[float, Cell]]] = {}
+    groups: dict[str, list[tuple[float, Group]]] = {}
     for cell in _cells(known, features):
         capital = _log_capital(observed[cell.rows], expected[cell.rows])
         groups.setdefault(cell.column, []).append((capital, cell))
@@ -90,7 +90,7 @@ def _told(found: list[tuple[float, str, Misfit]]) -> tuple[Misfit, ...]:
     return tuple(misfit for *_, misfit in sorted(found, key=lambda each: -each[0]))
 
 
-def _surest(cells: list[tuple[float, Cell]]) -> tuple[float, Cell]:
+def _surest(cells: list[tuple[float, Group]]) -> tuple[float, Group]:
     """Return the logarithm of a column's capital, half of it put on all cells together and half
     spread over them, and the cell that deviates most."""
     capitals = [capital for capital, _ in cells]
@@ -113,7 +113,7 @@ def _log_capital(observed: Floats, expected: Floats) -> float:
 ARMS = "arms*"  # no column's name has a star
 
 
-class Cell(NamedTuple):
+class Group(NamedTuple):
     """Decisions with something in common: a column, what it is in words, a remedy, their places."""
 
     column: str
@@ -122,7 +122,7 @@ class Cell(NamedTuple):
     rows: Any
 
 
-def _cells(lines: list[Line], features: Features) -> Iterator[Cell]:
+def _cells(lines: list[Line], features: Features) -> Iterator[Group]:
     """Yield cells of enough decisions."""
     arms = [line["arm"] for line in lines]
     remedy = (
@@ -130,14 +130,14 @@ def _cells(lines: list[Line], features: Features) -> Iterator[Cell]:
         "curves and more interactions"
     )
     for value, rows in _grouped(arms):
-        yield Cell(ARMS, f"arm {value!r}", remedy, rows)
+        yield Group(ARMS, f"arm {value!r}", remedy, rows)
     chosen = [_chosen(line) for line in lines]
     contexts = [line["context"] for line in lines]
     for side, raw in ((features.context, contexts), (features.arm, chosen)):
         for name, feature in side.items():
             values = [_value(feature, each.get(name)) for each in raw]
             for value, rows in _grouped(values):
-                yield Cell(name, f"{name} {value}", _remedy(name, feature, features), rows)
+                yield Group(name, f"{name} {value}", _remedy(name, feature, features), rows)
 
 
 def _chosen(line: Line) -> Mapping[str, Any]:

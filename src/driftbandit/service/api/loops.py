@@ -163,7 +163,7 @@ def _asked(body: m.DecisionRequest | m.FallbackRecord) -> dict[str, Any]:
 
 def _response(found: Decision | Slate) -> m.DecisionResponse:
     if isinstance(found, Slate):
-        places = [m.filled(m.SlatePosition, each) for each in found.places]
+        places = [m.filled(m.ServedPosition, each) for each in found.places]
         return m.DecisionResponse(found.id, None, found.probability, {}, found.role, places)
     shares: Any = found.probabilities  # numbers of arms become text in JSON
     return m.DecisionResponse(found.id, found.arm, found.probability, shares, found.role)

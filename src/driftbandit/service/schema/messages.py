@@ -92,7 +92,7 @@ class MetricRequest(Struct, forbid_unknown_fields=True):
     position: int | None = None
 
 
-class SlatePosition(Struct):
+class ServedPosition(Struct):
     """A position of a slate: probabilities are given the arms before it."""
 
     arm: Name
@@ -108,7 +108,7 @@ class DecisionResponse(Struct, omit_defaults=True):
     probability: float
     probabilities: dict[str, float]
     role: str
-    places: Sequence[SlatePosition] = ()
+    places: Sequence[ServedPosition] = ()
 
 
 class OutcomeResponse(Struct):
