@@ -212,7 +212,7 @@ def test_what_a_candidate_began_with_is_kept_until_the_base_knows_it(tmp_path, m
         text, state = replay.checkpoint(loop.runtime.learner, loop.runtime.candidates, mark)
         loop.shadow("new", features=OTHER)
         loop.trial("new", share=0.5)
-        late = loop.runtime.submit(Pending("checkpoint", data=text, state=state)).event.seq
+        late = loop.runtime.writer.submit(Pending("checkpoint", data=text, state=state)).event.seq
         seen = {loop.ledger.base}
         for k in range(50, 110):
             play(loop, k, 1)

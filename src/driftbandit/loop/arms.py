@@ -53,7 +53,7 @@ def retire(runtime: Runtime, name: Any) -> None:
 
 def catalogue(runtime: Runtime) -> Catalogue:
     """Return the arms of the loop; raise if every decision brings its own."""
-    found = runtime.catalogue
+    found = runtime.definition.now.catalogue
     if found is None:
         raise ConflictError(
             "every decision of this loop brings its arms: declare another loop with arms={...}, "
@@ -80,4 +80,4 @@ def _known(runtime: Runtime, name: Any) -> CatalogueArm:
 
 
 def _store(runtime: Runtime, change: ArmChange) -> None:
-    runtime.submit(Pending("arm", data=encode(change)))
+    runtime.writer.submit(Pending("arm", data=encode(change)))

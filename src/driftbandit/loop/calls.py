@@ -55,10 +55,14 @@ class Calls:
 
     def decide(self, *given: Any, **options: Any) -> Decision | Slate:
         """Make a decision, and wait until it is stored."""
-        made = self._choose(self.ask(*given, **options))
+        return self._answer(*self._stored(self.ask(*given, **options)))
+
+    def _stored(self, asked: Request) -> tuple[Choice, Pending]:
+        """Choose, and wait until the choice is stored."""
+        made = self._choose(asked)
         pending = self._pending(made)
         self._runtime.writer.submit(pending)
-        return self._answer(made, pending)
+        return made, pending
 
     def ask(
         self,
@@ -75,7 +79,10 @@ class Calls:
         """Return the request of a decision."""
         if key is None and self._declaration.key is not None:
             raise ValueError(f"each {self._declaration.key} has a learner of its own: pass key=")
-        when, catalogue = None if at is None else moment(at, 0.0), self._runtime.catalogue
+        when, catalogue = (
+            None if at is None else moment(at, 0.0),
+            self._runtime.definition.now.catalogue,
+        )
         return request(
             context, arms, default, k, id=id, key=key, at=when, fallback=fallback,
             catalogue=catalogue,
@@ -164,10 +171,7 @@ class Calls:
     ) -> str:
         """Store a decision that a client made alone."""
         asked = self._fallback(context, arms, id=id, default=default, **options)
-        made = self._choose(asked)
-        pending = self._pending(made)
-        self._runtime.writer.submit(pending)
-        return self._recorded(made, pending)
+        return self._recorded(*self._stored(asked))
 
     def _fallback(self, *given: Any, id: Any = None, default: Any = None, **more: Any) -> Request:
         if id is None or default is None:

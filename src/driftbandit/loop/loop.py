@@ -182,13 +182,13 @@ class Loop:
         self._store(self._calls.metric(id, name, value, position=position, at=at))
 
     def _store(self, pending: Pending) -> str:
-        return self.runtime.submit(pending).word
+        return self.runtime.writer.submit(pending).word
 
     def close_windows(self, at: Any = None) -> None:
         """Close all windows that end now, or by the time `at` with clock="events"."""
         if at is not None and self.declaration.clock == "wall":
             raise ValueError("this loop follows the wall clock: leave at= out")
-        self.runtime.submit(Pending("advance", None if at is None else moment(at, 0.0)))
+        self.runtime.writer.submit(Pending("advance", None if at is None else moment(at, 0.0)))
 
     def wait_until_trained(self, timeout: float | None = None) -> bool:
         """Wait until all that is due is trained; return False after `timeout` seconds."""

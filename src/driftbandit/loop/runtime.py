@@ -14,7 +14,6 @@ from driftbandit.loop.candidates.comparison import lead
 from driftbandit.loop.candidates.totals import Totals
 from driftbandit.loop.config import Settings
 from driftbandit.loop.errors import ConflictError, LedgerError
-from driftbandit.loop.state.catalogue import Catalogue
 from driftbandit.loop.state.definition import CurrentDefinition, Definition, defined
 from driftbandit.loop.state.reward_windows import Mark
 from driftbandit.loop.storage.events import DEFAULT, LIVE, Event, encode
@@ -90,30 +89,21 @@ class Runtime:
         """How decisions are made now."""
         return self.definition.now.current[1]
 
-    @property
-    def catalogue(self) -> Catalogue | None:
-        """The arms of the loop, if it has any of its own."""
-        return self.definition.now.catalogue
-
     def check(self) -> None:
         """Raise if nothing can be stored or trained any more."""
         self.writer.check()
         self.training.check()
 
-    def submit(self, pending: Pending) -> Pending:
-        """Wait until an event is stored."""
-        return self.writer.submit(pending)
-
     def catch_up(self) -> None:
         """Close windows that are due, if callers wait for the training."""
         if self.inline and self.writer.due:
-            self.submit(Pending("advance"))
+            self.writer.submit(Pending("advance"))
 
     def wait_until_trained(self, timeout: float | None = None) -> bool:
         """Close what is due and wait until it is trained."""
         self.writer.check()
         if self.writer.due:
-            self.submit(Pending("advance"))
+            self.writer.submit(Pending("advance"))
         return self.training.wait(timeout)
 
     def configure(self, chosen: Settings) -> None:
@@ -128,14 +118,14 @@ class Runtime:
                 "pass exploration=0.02"
             )
         if chosen != self.settings:
-            self.submit(Pending("configure", data=encode(chosen.to_dict())))
+            self.writer.submit(Pending("configure", data=encode(chosen.to_dict())))
             seq, now = self.definition.now.current
             log.info("loop %r decides by %s from event %d on", self.ledger.name, now, seq)
 
     def change(self, kind: str, data: dict[str, Any]) -> None:
         """Store a change of the learners; it holds when this returns."""
         self.check_trains()
-        self.submit(Pending(kind, data=encode(data)))
+        self.writer.submit(Pending(kind, data=encode(data)))
         self.training.wait()
         log.info("loop %r: %s %s", self.ledger.name, kind, data.get("name", ""))
 

@@ -138,7 +138,12 @@ async def _each(call: Call, kind: str) -> list[Any]:
 
 def _scored(call: Call, decisions: Sequence[m.DecisionRequest | m.FallbackRecord]) -> int:
     """Return how many arms a request scores; raise if that, or the answer, would be too much."""
-    limits, catalogue, scored, size = call.service.limits, call.loop.runtime.catalogue, 0, 0
+    limits, catalogue, scored, size = (
+        call.service.limits,
+        call.loop.runtime.definition.now.catalogue,
+        0,
+        0,
+    )
     offered = {} if catalogue is None else catalogue.arms
     for each in decisions:
         arms = offered if each.arms is None else each.arms

@@ -200,7 +200,7 @@ def loop_difference(loop: Loop, declared: Any) -> list[FieldDifference]:
     names = set(options)
     if now["features"] in [*_versions(loop.features), loop.declaration.features.to_dict()]:
         names.discard("features")
-    catalogue = loop.runtime.catalogue
+    catalogue = loop.runtime.definition.now.catalogue
     if catalogue and options.get("arms") == {k: arm.columns for k, arm in catalogue.arms.items()}:
         names.discard("arms")
     return [each for name in sorted(names) for each in _apart(name, before[name], now[name])]
