@@ -48,6 +48,7 @@ from .loop.exploration import Floor as Floor
 from .loop.exploration import InverseGap as InverseGap
 from .loop.exploration import Thompson as Thompson
 from .loop.loop import Loop as Loop
+from .loop.prior import Prior as Prior
 from .loop.reporting.health import Health as Health
 from .policies.auto import AutoDOMD as AutoDOMD
 from .policies.auto import Explanation as Explanation

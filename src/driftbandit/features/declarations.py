@@ -43,6 +43,11 @@ class Feature(Recipe):
         """Number of coordinates for values that are there."""
         raise NotImplementedError
 
+    @property
+    def example(self) -> Any:
+        """A legal value."""
+        raise NotImplementedError
+
     def coordinates(self, name: str) -> list[str]:
         """A name for every coordinate; the last is that of missing values."""
         return self._names(name) + [f"{name} {self.rest}"] * (not self.required)
@@ -146,6 +151,10 @@ class Number(Feature):
     def _values(self) -> int:
         return 2 if self.cyclic else self.curve or 1
 
+    @property
+    def example(self) -> float:
+        return self.low
+
     def _names(self, name: str) -> list[str]:
         if self.curve:
             return [f"{name} wave {k}" for k in range(1, self.curve + 1)]
@@ -172,6 +181,10 @@ class Flag(Feature):
     @property
     def _values(self) -> int:
         return 1
+
+    @property
+    def example(self) -> bool:
+        return True
 
     def _names(self, name: str) -> list[str]:
         return [name]
@@ -220,6 +233,10 @@ class Category(Feature):
     @property
     def _values(self) -> int:
         return len(self.values) + self.room if self.values is not None else int(self.size or 0)
+
+    @property
+    def example(self) -> Any:
+        return "" if self.values is None else self.values[0]
 
     def shared(self, n: int) -> float:
         """Return the chance that one of n values, all hashed, shares its coordinate.
@@ -316,6 +333,10 @@ class Vector(Feature):
     @property
     def _values(self) -> int:
         return self.kept
+
+    @property
+    def example(self) -> list[float]:
+        return [0.0] * self.size
 
     def _names(self, name: str) -> list[str]:
         part = "" if self.keep is None else "part "

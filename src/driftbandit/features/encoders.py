@@ -450,6 +450,15 @@ class Side:
             return None
         return slots
 
+    def known(self, given: Mapping[str, Any]) -> Slots:
+        """The slots of one row in which columns that are not given are 0."""
+        filled = {name: f.example for name, f in self.features.items()} | dict(given)
+        at, value = self.encode(self.read("this", (filled,)))
+        for k, label in enumerate(self.labels):
+            if label != ONE and label not in given:
+                value[k] = 0.0
+        return at, value
+
     def encode(self, columns: Columns, counts: Counts | None = None) -> Slots:
         """The slots of N rows."""
         n = columns.size

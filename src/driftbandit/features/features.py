@@ -199,6 +199,17 @@ class Features(Recipe):
         columns = Frame("what encode_frame takes", frame, names)
         return self._rows(columns, columns, counts)
 
+    def encode_known(self, columns: Mapping[str, Any]) -> Floats:
+        """A row of what is known of an arm and a context, (size,): a column that is not given has
+        no part in it, not even that of a missing value."""
+        plan = self.plan
+        validation.known_columns(columns, self.columns)
+        left, right = (
+            side.known({name: value for name, value in columns.items() if name in side.names})
+            for side in (plan.context, plan.arm)
+        )
+        return plan.rows(left, right)[0]
+
     def _rows(self, context: Columns, arms: Columns, counts: Counts | None) -> Floats:
         """Encode both sides; `counts` changes only if nothing is refused."""
         if not (counts is None or isinstance(counts, MutableMapping)):

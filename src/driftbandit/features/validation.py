@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from driftbandit import validate
+from driftbandit.features.columns import refuse_unknown
 from driftbandit.features.declarations import Feature
 from driftbandit.features.encoders import ONE
 from driftbandit.features.plan import all_pairs
@@ -90,6 +91,12 @@ def _pair(given: Any, context: dict[str, Feature], arm: dict[str, Feature]) -> t
             f"an interaction is between a column of the context and one of the arm, got {given}"
         )
     return first, second
+
+
+def known_columns(given: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Columns by name, all of them declared."""
+    if not frozenset(names).issuperset(given):
+        refuse_unknown("this", given, frozenset(names))
 
 
 def encoding(given: Any, latest: int) -> None:

@@ -21,6 +21,7 @@ from driftbandit.durations import seconds
 from driftbandit.features import Features
 from driftbandit.loop import time_discount
 from driftbandit.loop.exploration import Floor, Rule
+from driftbandit.loop.prior import Prior
 from driftbandit.policies.auto import AutoDOMD
 from driftbandit.policies.domd import DOMD
 from driftbandit.policies.rows import RowPolicy
@@ -62,6 +63,7 @@ class Options(Changeable, total=False):
     seed: int | None
     clock: str | None
     arms: Mapping[str, Mapping[str, Any]] | None
+    prior: Prior | Mapping[str, float] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +151,13 @@ class Declaration(Recipe):
         },
         default=None,
     )  # pairs of a name and columns: as a mapping, a column "type" would look like a recipe's
+    prior: Any = field(
+        metadata={
+            "meaning": 'expected rewards, such as {"large": 0.9}, worth 30 rewards each; or a Prior'
+        },
+        default=None,
+    )
+    absent: ClassVar[Mapping[str, Any]] = {"prior": None}
     former: ClassVar[Mapping[str, str]] = {"keep": "retention"}
 
     def __post_init__(self) -> None:
@@ -167,6 +176,9 @@ class Declaration(Recipe):
             retention=None if kept is None else seconds(kept, "retention"),
             arms=None if self.arms is None else _arms(self.arms),
         )
+        if self.prior is not None:
+            prior = self.prior if isinstance(self.prior, Prior) else Prior(self.prior)
+            self._set(prior=prior.resolved(self.features, self.reward, dict(self.arms or ())))
         if self.half_life not in (None, "auto"):
             self._set(half_life=seconds(self.half_life, "half_life"))
         self.timed_policy  # noqa: B018  (checks `half_life`)

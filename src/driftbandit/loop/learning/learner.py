@@ -35,7 +35,7 @@ class Learner:
         self.reward = declaration.reward
         self.lock = threading.RLock()
         self.seq, self.examples, self.last = 0, 0, -math.inf  # last: `at` of what was trained last
-        self._put(version, version.policy.fresh.copy())
+        self._put(version, begun(declaration, version))
 
     def _put(self, version: Version, row: Floats) -> None:
         self.version, self.row, self.timed = version, row, version.timed
@@ -147,6 +147,13 @@ class Learner:
         """A fingerprint of all it has learnt: equal only if every bit is."""
         with self.lock:
             return digest(self.row.astype("<f8").tobytes())
+
+
+def begun(declaration: Declaration, version: Version) -> Floats:
+    """Return the row of a learner before its first example: nothing, or the prior."""
+    if declaration.prior is None:
+        return version.policy.fresh.copy()
+    return declaration.prior.row(version.policy, version.features, declaration.reward)
 
 
 def elapsed(at: float, last: float) -> float:

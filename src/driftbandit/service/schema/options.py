@@ -16,6 +16,7 @@ from driftbandit import validate
 from driftbandit.features import Features
 from driftbandit.loop.config import Declaration, Guard, Settings, exploration_rule
 from driftbandit.loop.loop import Loop
+from driftbandit.loop.prior import Prior
 from driftbandit.loop.state.definition import Shadow
 from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
@@ -70,6 +71,11 @@ def read_guard(data: Any) -> Any:
     return _built(Guard, {**data, "metrics": read})
 
 
+def read_prior(data: Mapping[str, Any]) -> Prior:
+    """Expected rewards of arms by name, or {"expected": ..., "weight": 30}."""
+    return _built(Prior, data if "expected" in data else {"expected": data})
+
+
 def read_policy(data: Any, problem: Problem) -> Any:
     """By its name, or with options: {"type": "DOMD", "discount": 0.99}."""
     data = {"type": data} if isinstance(data, str) else data
@@ -119,6 +125,7 @@ ROWS = {
     "seed": OptionRow(int),
     "clock": OptionRow(str),
     "arms": OptionRow(dict[str, dict[str, Any]]),
+    "prior": OptionRow(dict[str, Any], read_prior),
     "shares": OptionRow(dict[str, list[float]]),
     "history": OptionRow(bool),  # of a candidate
 }
