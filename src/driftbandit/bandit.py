@@ -76,6 +76,7 @@ class Bandit:
         self._noise = np.zeros(self.policy.noise_size)  # of the latest decision
         self.draws, self._recipe, self._large = self._noise.size > 0, self._noise, None
         self._rank: Any = None  # loaded when a slate or a draw asks for it
+        self._upper: Any = None  # the same
         self._choose: Any = self._choose_by_protocol
         self._best = np.empty(1, dtype=np.int64)  # scratch: a kernel's answer is also returned
         self._learn: Any = self._learn_by_protocol
@@ -214,6 +215,22 @@ class Bandit:
         """Mean, bonus and upper bound of every arm, each (n_arms,), on the policy's own scale."""
         X, memory = self._contexts(arms), self._copy()
         return Scores(*(column[0] for column in self.policy.scores(memory, X[None])))
+
+    def upper(self, arms: ArrayLike) -> Floats:
+        """Return the upper bound of every arm's mean reward, (n_arms,): the policy plays the arm
+        with the largest."""
+        policy, X = self.policy, self._array(arms, 2)
+        if self._upper is None and isinstance(policy, RowPolicy):
+            self._upper = policy.engine.upper()
+        if self._upper is None or X.ndim != 2:
+            bound = self.scores(X).upper
+            return bound if policy.on_reward_scale else policy.problem.family.mu(bound)
+        value = np.empty(len(X))
+        with self._lock:
+            found = self._upper(self._recipe, self._row, X, value, self._large)
+        if found < 0:
+            self._complain(X)
+        return policy.problem.family.mu(value)
 
     def predict(self, arms: ArrayLike, *, level: float | None = None) -> Prediction:
         """Mean reward of every arm with an interval.

@@ -203,6 +203,28 @@ def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large:
     return int(best[0]) if first >= 0 else -1
 
 
+@atomic
+def upper(q: Floats, row: Floats, arms: Floats, value: Floats, large: Flag) -> int:
+    """value = x'theta_t + beta_t ||x||_{H_t^-1} of every arm: what `rank` compares. Returns -1 if
+    an arm is no context."""
+    n, d = arms.shape
+    if d != q[D] or n == 0:
+        return -1
+    theta, H = pooled(row, d)
+    F, work, X = np.empty((d, d)), np.empty(d + n), window(arms, 0, (n * d,))
+    y, bound = window(work, 0, (d,)), window(work, d, (n,))
+    factor(H, F, large)
+    radius = Radius(q[CONSTANT], q[LOG_ROUND], q[LOG_MASS], q[MASS], q[GAMMA])
+    width = q[SCALE] * beta(radius, row[T] + 1.0)
+    if q[RARE] > 0.0:
+        width *= rarity(q, X, theta, n)
+    first = bounded(q, X, theta, 0.0, value, bound)
+    for a in range(n if first >= 0 else 0):
+        value[a] += width * inverse_norm(F, window(X, a * d, (d,)), y, large)
+    work[0] = 0.0  # as in `learn`
+    return first
+
+
 @inlined
 def rarity(q: Floats, X: Floats, theta: Floats, n: int) -> float:
     """(mu'(z)/mu'(0))^RARE, where z is the largest x'theta of n arms, but no more than 0."""

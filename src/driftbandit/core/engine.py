@@ -40,6 +40,7 @@ def _plain(function: Any) -> Any:
 
 
 slate, learn, learn_mixed = _door(domd.rank), _door(domd.learn), _door(auto.learn)
+upper = _door(domd.upper)
 rank = inlined(_plain(domd.rank))
 
 
@@ -86,6 +87,12 @@ class RowEngine:
         """(recipe, row, arms, noise, best, large) -> the best arm, or -1, after filling `best`."""
         ready(slate, VECTOR, VECTOR, MATRIX, VECTOR, PLACES, _flag(self.large))
         return single(slate, self.d)
+
+    def upper(self) -> Any:
+        """(recipe, row, arms, value, large) -> -1 if an arm is no context, after filling `value`
+        with the upper bounds that `slate` compares."""
+        ready(upper, VECTOR, VECTOR, MATRIX, VECTOR, _flag(self.large))
+        return upper
 
     def learn(self) -> Any:
         """(recipe, row, x, r, steps, large) -> whether x is a context and r a reward: then it is
@@ -153,7 +160,7 @@ class RowEngine:
 
     def warm(self, fresh: Floats, q: Floats) -> None:
         """Load or compile everything that a learner of these dimensions can ask for."""
-        for door in (self.choose, self.slate, self.learn):
+        for door in (self.choose, self.slate, self.upper, self.learn):
             door()
         none, x, best = np.empty(0, np.int64), np.zeros((0, self.d)), np.empty((0, 1), np.int64)
         for dtype in (np.float64,) if self.mixed else (np.float64, np.float32):
