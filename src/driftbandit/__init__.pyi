@@ -41,6 +41,7 @@ from .features import Number as Number
 from .features import Vector as Vector
 from .fleet import Fleet as Fleet
 from .loop.candidates.comparison import Comparison as Comparison
+from .loop.config import Budget as Budget
 from .loop.config import Guard as Guard
 from .loop.deciding.types import Decision as Decision
 from .loop.deciding.types import Slate as Slate

@@ -66,7 +66,7 @@ def check_columns(runtime: Runtime, rows: list[Any]) -> None:
     """Raise if arms have a column that no policy reads, or a value that the live one cannot."""
     definition = runtime.definition.now
     others = [each.features for each in definition.shadows.values()]
-    check_arms(rows, definition.latest.features, others)
+    check_arms(rows, definition.latest.features, others, definition.costs)
 
 
 def _known(runtime: Runtime, name: Any) -> CatalogueArm:

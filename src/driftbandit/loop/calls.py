@@ -17,6 +17,7 @@ from driftbandit.loop.config import Settings
 from driftbandit.loop.deciding import slates
 from driftbandit.loop.deciding.choose import NO_VOTES, chances, decided, role
 from driftbandit.loop.deciding.payloads import Choice, again
+from driftbandit.loop.deciding.pricing import SPENT_ROLE, is_empty, priced
 from driftbandit.loop.deciding.request import request
 from driftbandit.loop.deciding.types import (
     Answer,
@@ -96,6 +97,10 @@ class Calls:
             runtime.catch_up()
         seq, settings = runtime.definition.now.current
         played = role(settings, asked, self._declaration.seed, runtime.candidates.demoted)
+        if settings.budget and asked.names:
+            at = runtime.writer.clock if asked.at is None else asked.at
+            asked = priced(asked, settings, runtime.windows.accounts, at)
+            played = SPENT_ROLE if played == "active" and is_empty(asked) else played
         while True:
             version, X = before or self._encode(asked)
             with runtime.learner.lock:
@@ -137,7 +142,8 @@ class Calls:
 
     def _encode(self, asked: Request) -> Encoded:
         version = self._runtime.learner.version
-        if self._runtime.definition.now.shadows:  # columns may be for other policies
+        definition = self._runtime.definition.now
+        if definition.shadows or definition.costs:  # columns may be for other policies, or budgets
             asked = self._runtime.candidates.read(version.features, asked)
         if asked.k is None and asked.names:
             return Encoded(version, version.features.plan.encode(asked.context, asked.arms)[None])

@@ -11,7 +11,7 @@ import math
 import numbers
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, TypedDict, cast
@@ -49,6 +49,7 @@ class Changeable(TypedDict, total=False):
     holdout: float | None
     guard: Guard | bool | None
     shares: Mapping[str, Sequence[float]] | None
+    budget: Budget | Sequence[Budget] | bool | None
 
 
 class Options(Changeable, total=False):
@@ -108,6 +109,72 @@ class Guard(Recipe):
                     f"metric {name!r} waits for {metric.wait:g} s and its decisions for "
                     f"{reward.wait:g} s: declare the same wait for both"
                 )
+
+
+ON_EMPTY = ("price", "default")
+
+
+@dataclass(frozen=True)
+class Budget(Recipe):
+    """A bound on what decisions cost: `mean` for each decision, or a `total` for each period `per`.
+
+    Every arm states its expected cost in the column `metric`, and `Loop.metric` reports the bill
+    under the same name, now or later. The loop learns what bills are for what is stated, and ranks
+    arms by reward less a price on their cost, which moves so that the mean is kept.
+
+    A total is spread over what is left of its period. With on_empty="default" the default is played
+    once the rest pays for no arm; with "price" the cheapest arms go on.
+
+    >>> Budget("cost", mean=0.002)
+    Budget(metric='cost', mean=0.002, per=None, total=None, on_empty='price')
+    >>> Budget("cost", per="1d", total=50).per
+    86400.0
+    """
+
+    metric: str
+    _: KW_ONLY
+    mean: float | None = None
+    per: Any = None
+    total: float | None = None
+    on_empty: str = "price"
+
+    def __post_init__(self) -> None:
+        validate.text("a budget's metric", self.metric)
+        has_total = self.total is not None
+        if has_total == (self.mean is not None) or has_total != (self.per is not None):
+            raise ValueError(
+                f"budget {self.metric!r} needs a mean, such as mean=0.002, or a total for each "
+                "period, such as per='1d', total=50"
+            )
+        if self.on_empty not in ON_EMPTY:
+            raise ValueError(
+                f"on_empty must be one of {ON_EMPTY}, got {validate.show(self.on_empty)}"
+            )
+        if self.mean is not None and self.on_empty != "price":
+            raise ValueError("a mean cannot be used up: on_empty belongs to per= and total=")
+        if self.mean is not None:
+            self._set(mean=validate.positive("mean", self.mean, "cost of a decision"))
+        if self.total is not None:
+            total = validate.positive("total", self.total, "cost of a period")
+            self._set(per=seconds(self.per, "per"), total=total)
+            validate.positive("per", self.per, "seconds of a period")
+
+
+def _budgets(given: Any) -> dict[str, Budget]:
+    """Return budgets by metric: of one, a list or a mapping of them, or False for none."""
+    if given is False or given is None:
+        return {}
+    listed = [given] if isinstance(given, Budget) else given
+    listed = list(listed.values()) if isinstance(listed, Mapping) else listed
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(b, Budget) for b in listed):
+        raise ValueError(
+            "budget must be Budget('cost', mean=0.002), a list of such, or False, got "
+            f"{validate.show(given)}"
+        )
+    found = {each.metric: each for each in listed}
+    if len(found) < len(listed):
+        raise ValueError("every budget needs a metric of its own: two have the same")
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,6 +313,12 @@ class Settings(Recipe):
         },
         default_factory=dict,
     )
+    budget: Any = field(
+        metadata={
+            "meaning": 'Budget("cost", mean=0.002), or a list: the best reward under a mean cost'
+        },
+        default_factory=dict,
+    )  # by metric
     trials: Mapping[str, float] = field(default_factory=dict)  # shares of decisions by candidate
     # Which stretch of rows counts for a candidate, and the relative gain that is planned for.
     plans: Mapping[str, tuple[int, float | None]] = field(default_factory=dict)
@@ -267,7 +340,9 @@ class Settings(Recipe):
             raise ValueError(f"guard must be Guard(...) or False, got {validate.show(self.guard)}")
         self._set(holdout=holdout, trials=self._trial_shares(), shares=_bounds(self.shares))
         self._set(plans={name: (plan[0], plan[1]) for name, plan in self.plans.items()})
-        needs = self.mode == "apprentice" or holdout > 0.0 or self.guard is not None
+        self._set(budget=_budgets(self.budget))
+        stops = any(each.on_empty == "default" for each in self.budget.values())
+        needs = self.mode == "apprentice" or holdout > 0.0 or self.guard is not None or stops
         self._set(needs_default=needs)
 
     needs_default: ClassVar[bool]  # whether a decision may have to play its default

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,15 @@ def pick(p: Floats, words: Words) -> int:
     return int(np.searchsorted(edges, draw(*words, "pick") * edges[-1], side="right"))
 
 
+class Terms(NamedTuple):
+    """What budgets ask of a decision: `penalty` (K,) is what an arm's cost takes from its reward, a
+    part of the reward's range, infinite if the rest does not pay for it; `most` (K,) is the largest
+    probability with which it may be explored uniformly."""
+
+    penalty: Floats
+    most: Floats
+
+
 @dataclass(frozen=True)
 class Rule(Recipe):
     """Base of rules: what `weights` says, and a share `uniform` of all decisions among K arms.
@@ -57,14 +66,30 @@ class Rule(Recipe):
             raise ValueError(f"uniform must be at most 1, such as 0.02, got {uniform:g}")
         self._set(uniform=uniform)
 
-    def weights(self, bandit: Bandit, X: Floats, words: Words) -> Floats:
-        """Probabilities of arms X (K, dim) before the uniform share is mixed in."""
+    def weights(
+        self, bandit: Bandit, X: Floats, words: Words, penalty: Floats | None = None
+    ) -> Floats:
+        """Probabilities of arms X (K, dim) before the uniform share is mixed in. A `penalty` (K,)
+        is taken from their rewards, as parts of the reward's range."""
         raise NotImplementedError
 
-    def probabilities(self, bandit: Bandit, X: Floats, words: Words) -> Floats:
-        """Exact probabilities of arms X (K, dim): math.fsum of them is 1.0."""
-        p = (1.0 - self.uniform) * self.weights(bandit, X, words) + self.uniform / len(X)
+    def probabilities(
+        self, bandit: Bandit, X: Floats, words: Words, terms: Terms | None = None
+    ) -> Floats:
+        """Exact probabilities of arms X (K, dim): math.fsum of them is 1.0. With a budget, on its
+        `terms`."""
+        if terms is None:
+            p = (1.0 - self.uniform) * self.weights(bandit, X, words) + self.uniform / len(X)
+        else:
+            share = self.explored(terms, len(X))
+            p = self.weights(bandit, X, words, terms.penalty)
+            p = (1.0 - share.sum()) * p + share
         return completed(p, int(np.argmax(p)))
+
+    def explored(self, terms: Terms | None, n: int) -> Any:
+        """Return the uniform part of the probabilities of n arms."""
+        even = self.uniform / n
+        return np.full(n, even) if terms is None else np.minimum(even, terms.most)
 
 
 def completed(p: Floats, k: int) -> Floats:
@@ -84,14 +109,16 @@ class Floor(Rule):
     array([0.25, 0.75])
     """
 
-    def weights(self, bandit: Bandit, X: Floats, words: Words) -> Floats:
+    def weights(
+        self, bandit: Bandit, X: Floats, words: Words, penalty: Floats | None = None
+    ) -> Floats:
         if bandit.draws:
             raise ValueError(
                 f"{bandit.policy.name} draws its arms, so their probabilities are not known: use "
                 "exploration='ucb', or exploration=Thompson()"
             )
         p = np.zeros(len(X))
-        p[bandit.choose(X)] = 1.0
+        p[bandit.choose(X) if penalty is None else best_value(bandit, X, penalty)] = 1.0
         return p
 
 
@@ -113,7 +140,9 @@ class Thompson(Rule):
             width=validate.nonnegative("width", self.width, "in standard deviations"),
         )
 
-    def weights(self, bandit: Bandit, X: Floats, words: Words) -> Floats:
+    def weights(
+        self, bandit: Bandit, X: Floats, words: Words, penalty: Floats | None = None
+    ) -> Floats:
         if not isinstance(bandit.policy, RowPolicy):
             raise ValueError(f"{bandit.policy.name} has no distribution to draw from: use DOMD")
         bandit.policy.problem.check_contexts(X)
@@ -121,7 +150,11 @@ class Thompson(Rule):
         noise = rng.standard_normal((X.shape[1], self.draws))
         C = np.linalg.cholesky(bandit.curvature)
         drawn = bandit.theta[:, None] + self.width * np.linalg.solve(C.T, noise)  # C C' = H
-        winners = np.argmax(X @ drawn, axis=0)
+        values = X @ drawn
+        if penalty is not None:
+            family = bandit.policy.problem.family
+            values = family.mu(values) / family.range - penalty[:, None]
+        winners = np.argmax(values, axis=0)
         return np.bincount(winners, minlength=len(X)) / self.draws
 
 
@@ -140,15 +173,25 @@ class InverseGap(Rule):
         meaning = "larger explores less"
         self._set(strength=validate.nonnegative("strength", self.strength, meaning))
 
-    def weights(self, bandit: Bandit, X: Floats, words: Words) -> Floats:
-        mean = means(bandit, X)
+    def weights(
+        self, bandit: Bandit, X: Floats, words: Words, penalty: Floats | None = None
+    ) -> Floats:
+        mean, span = means(bandit, X), bandit.policy.problem.family.range
+        if penalty is not None:
+            mean = mean - penalty * span
         best = int(np.argmax(mean))
         gamma = self.strength * math.sqrt(1.0 + bandit.rounds)
-        gap = (mean[best] - mean) / bandit.policy.problem.family.range
+        gap = (mean[best] - mean) / span
         p = 1.0 / (len(X) + gamma * gap)
         p[best] = 0.0
         p[best] = 1.0 - p.sum()
         return p
+
+
+def best_value(bandit: Bandit, X: Floats, penalty: Floats) -> int:
+    """Return the arm with the largest upper bound of its mean reward, less a penalty."""
+    value = bandit.upper(X) / bandit.policy.problem.family.range - penalty
+    return int(np.argmax(value))
 
 
 def means(bandit: Bandit, X: Floats) -> Floats:

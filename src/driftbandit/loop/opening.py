@@ -51,10 +51,12 @@ def _declare(ledger: Ledger, given: Mapping[str, Any]) -> None:
             raise ValueError(f"{ledger.path!r} has no loop {ledger.name!r} yet: pass {name}=")
     names = {field.name for field in fields(Declaration)}
     declaration = Declaration(**{k: v for k, v in given.items() if k in names and v is not None})
+    settings = Settings().changed(given)
     if declaration.arms is not None:
-        check_arms([columns for _, columns in declaration.arms], declaration.features)
+        rows = [columns for _, columns in declaration.arms]
+        check_arms(rows, declaration.features, costs=settings.budget)
     now = time.time() if declaration.clock == "wall" else 0.0
-    recipes = (("declare", declaration), ("configure", Settings().changed(given)))
+    recipes = (("declare", declaration), ("configure", settings))
     events = [
         Event(k, kind, now, data=encode(r.to_dict())) for k, (kind, r) in enumerate(recipes, 1)
     ]

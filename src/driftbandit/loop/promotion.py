@@ -60,7 +60,7 @@ def _check_free(runtime: Runtime, name: str) -> None:
 def _probe(runtime: Runtime, made: Shadow) -> None:
     settings = runtime.settings
     one = Candidate(0, made, runtime.definition.now.declaration)
-    probe(one.exploration(settings), one.learner.bandit)
+    probe(one.exploration(settings), one.learner.bandit, bool(settings.budget))
     runtime.candidates.probe(settings, runtime.learner)
 
 

@@ -110,7 +110,7 @@ class Runtime:
         """Decide this way from now on."""
         if chosen.guard:
             chosen.guard.check_wait(self.definition.now.declaration.reward)
-        if chosen.guard or self.candidates.candidates:
+        if chosen.guard or chosen.budget or self.candidates.candidates:
             self.candidates.probe(chosen, self.learner)
         if chosen.mode == "apprentice" and not chosen.exploration.uniform:
             log.warning(

@@ -71,17 +71,18 @@ class CandidateSet:
         policies that are gone."""
         definition = self.definition.now
         if not definition.shadows:
-            return request
+            return slates.without(request, definition.costs - features.arm.keys())
         known = [each.features for each in definition.versions.values()]
         known += [each.features for each in definition.shadows.values()]
-        slates.check_columns(known, request)
+        slates.check_columns(known, request, definition.costs)
         return slates.read_by(features, request)
 
     def probe(self, settings: Settings, learner: Learner) -> None:
         """Raise if a policy could not vote with these settings: training must not fail later."""
-        probe(settings.exploration, learner.bandit)
+        budget = bool(settings.budget)
+        probe(settings.exploration, learner.bandit, budget)
         for one in [*self.candidates.values()]:
-            probe(one.exploration(settings), one.learner.bandit)
+            probe(one.exploration(settings), one.learner.bandit, budget)
 
     def votes(self, settings: Settings, request: Request, role: str, view: ViewOf) -> Votes:
         """Return what candidates on trial would do; slates and holdouts have no trial."""

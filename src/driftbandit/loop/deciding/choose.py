@@ -19,7 +19,7 @@ from driftbandit.bandit import Bandit
 from driftbandit.loop.config import Settings
 from driftbandit.loop.deciding.shares import ANY_SHARE, within_shares
 from driftbandit.loop.deciding.types import Request, View, Votes
-from driftbandit.loop.exploration import Rule, Words, completed, draw, means, pick
+from driftbandit.loop.exploration import Rule, Terms, Words, completed, draw, means, pick
 from driftbandit.policies.base import Floats, Ints
 
 NO_VOTES: Votes = {}
@@ -89,10 +89,12 @@ def _acting(
     left, but for a share of exploration."""
     if role == "active":
         return chances(settings.exploration, settings, request, view, X, words, left)
-    share = settings.exploration.uniform if role == "apprentice" else 0.0
     places = (request.names.index(name) for name in request.defaults)
     default = next(k for place in places for k in np.flatnonzero(left == place))
-    return completed(np.full(len(left), share / len(left)), int(default))
+    share = np.zeros(len(left))
+    if role == "apprentice":
+        share = settings.exploration.explored(request.terms, len(left))
+    return completed(share, int(default))
 
 
 def chances(
@@ -105,15 +107,23 @@ def chances(
     left: Ints | None = None,
 ) -> Floats:
     """Return the probabilities that a policy with this rule gives arms X (K, dim): those that are
-    `left`, or all. They keep the shares that the settings ask for."""
-    p = rule.probabilities(view.bandit, X, words)
+    `left`, or all. They keep the shares that the settings ask for, and the terms of budgets."""
+    terms = request.terms
+    p = (
+        rule.probabilities(view.bandit, X, words)
+        if terms is None
+        else (rule.probabilities(view.bandit, X, words, terms))
+    )
     if not settings.shares:
         return p
     names = request.names if left is None else [request.names[k] for k in left]
     bounds = [settings.shares.get(name, ANY_SHARE) for name in names]
     if all(low <= each <= high for (low, high), each in zip(bounds, p.tolist())):
         return p
-    return within_shares(p, np.array(bounds).T, means(view.bandit, X))
+    scores = means(view.bandit, X) / view.bandit.policy.problem.family.range
+    if terms is not None:
+        scores = scores - terms.penalty
+    return within_shares(p, np.array(bounds).T, scores)
 
 
 def mixed(acting: Floats, shares: Mapping[str, float], votes: Votes) -> Floats:
@@ -125,6 +135,15 @@ def mixed(acting: Floats, shares: Mapping[str, float], votes: Votes) -> Floats:
     return completed(p, int(np.argmax(p)))
 
 
-def probe(rule: Rule, bandit: Bandit) -> None:
+def probe(rule: Rule, bandit: Bandit, budget: bool = False) -> None:
     """Raise if a rule cannot tell the probabilities of this bandit's arms."""
-    rule.probabilities(bandit, np.zeros((1, bandit.policy.problem.dim)), ("probe",))
+    X = np.zeros((1, bandit.policy.problem.dim))
+    if not budget:
+        rule.probabilities(bandit, X, ("probe",))
+        return
+    try:
+        rule.probabilities(bandit, X, ("probe",), Terms(np.zeros(1), np.ones(1)))
+    except TypeError:
+        raise ValueError(
+            f"{type(rule).__name__} knows no budget: give its weights() an argument penalty=None"
+        ) from None

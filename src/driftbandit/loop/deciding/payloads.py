@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit.loop.deciding.explain import reasons
+from driftbandit.loop.deciding.pricing import with_spend
 from driftbandit.loop.deciding.types import (
     Answer,
     Decision,
@@ -20,7 +21,7 @@ from driftbandit.loop.deciding.types import (
 )
 from driftbandit.loop.errors import UsedIdError
 from driftbandit.loop.state.definition import Version
-from driftbandit.loop.storage.events import Decide, Event, encode, plain
+from driftbandit.loop.storage.events import SPENT, Decide, Event, encode, plain
 from driftbandit.policies.base import Floats
 
 
@@ -42,7 +43,7 @@ class Choice(NamedTuple):
         trial = {}
         if self.votes:
             trial = {name: (vote.aged, vote.p.tolist()) for name, vote in self.votes.items()}
-        return encode(
+        text = encode(
             Decide(
                 asked.context,  # type: ignore[arg-type]
                 asked.names,
@@ -54,8 +55,12 @@ class Choice(NamedTuple):
                 asked.default,
                 asked.k,
                 trial,
+                priced=asked.priced,
             )
         )
+        if asked.spend is None:
+            return text
+        return f"{SPENT}{encode(asked.spend)},{text[1:]}"
 
     def explained(self) -> Any:
         """Return why, for every position."""
@@ -74,9 +79,10 @@ class Choice(NamedTuple):
 
 def asked_for(event: Event, data: Decide) -> Request:
     """Return what a logged decision was asked."""
-    return Request(
+    found = Request(
         data.context, data.names, data.arms, data.default, data.k, str(event.id), event.key
     )
+    return with_spend(found, data.spend, data.priced) if data.spend else found
 
 
 def answered(data: Decide) -> Answer:

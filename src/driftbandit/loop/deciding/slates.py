@@ -3,7 +3,7 @@ rows say in it which position they are for, from 0."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -46,12 +46,21 @@ def read_by(features: Features, request: Request) -> Request:
     return request._replace(context=context, arms=arms)
 
 
-def check_columns(declared: Iterable[Features], request: Request) -> None:
-    """Raise if a column is declared by none of these features."""
+def without(request: Request, columns: Set[str]) -> Request:
+    """Return a request whose arms lack some columns: those that are costs and no features."""
+    if not columns:
+        return request
+    arms = [{k: v for k, v in arm.items() if k not in columns} for arm in request.arms]
+    return request._replace(arms=arms)
+
+
+def check_columns(declared: Iterable[Features], request: Request, costs: Set[str]) -> None:
+    """Raise if a column is declared by none of these features, and is no cost of an arm."""
     known = list(declared)
     sides = ("context", [request.context]), ("arm", request.arms)
     for side, given in sides:
         names = frozenset(name for each in known for name in getattr(each, side))
+        names = names | costs if side == "arm" else names
         Mappings(f"{'the' if side == 'context' else 'an'} {side}", given, names)
 
 

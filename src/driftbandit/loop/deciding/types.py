@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from driftbandit.bandit import Bandit
+from driftbandit.loop.exploration import Terms
 from driftbandit.loop.state.catalogue import Selection
+from driftbandit.loop.storage.events import Spend
 from driftbandit.policies.base import Floats
 
 Name = str | int  # of an arm
@@ -34,8 +36,8 @@ Explain = Callable[[], "list[Why | None]"]  # for every position
 class Decision:
     """What to do, and with which probability it was chosen.
 
-    `role` is "active", or "apprentice", "holdout", "fallback" or "empty" if the default was to be
-    played.
+    `role` is "active", or "apprentice", "holdout", "fallback", "empty" or "spent" if the default
+    was to be played.
     """
 
     id: str
@@ -99,6 +101,9 @@ class Request(NamedTuple):
     fallback: bool = False  # whether the default was played elsewhere: the loop was unreachable
     at: float | None = None  # None: now
     selection: Selection | None = None  # what was asked of the catalogue, if there is one
+    spend: Mapping[str, Spend] | None = None  # budgets by name, if there are any
+    priced: int = 0  # the seq of the event that their prices follow from
+    terms: Terms | None = None  # what budgets ask together
 
     @property
     def defaults(self) -> list[Name]:

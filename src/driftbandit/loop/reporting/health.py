@@ -18,6 +18,7 @@ import numpy as np
 from driftbandit.estimators.formatting import as_json
 from driftbandit.loop import promotion, time_discount
 from driftbandit.loop.learning.learner import Learner
+from driftbandit.loop.reporting.budgets import BudgetStatus, budgets
 from driftbandit.loop.reporting.drift_report import Change, changes
 from driftbandit.loop.reporting.misfit import Misfit, misfits
 from driftbandit.loop.reporting.outcomes import Outcomes, outcomes
@@ -77,6 +78,7 @@ class Health:
     | `values` | mean reward of the loop, of uniform choices and of the default; None: unknown |
     | `curve` | the same over time, in windows |
     | `metrics` | by name and arm |
+    | `budget` | budgets by name: price, what was spent, bound, and what the cheapest arm costs |
     | `changed` | terms that have moved since the date that was asked for |
     | `clock` | what is wrong with the clock, and what the loop does about it; "" if nothing is |
     """
@@ -103,6 +105,7 @@ class Health:
     curve: tuple[Window, ...]
     metrics: Mapping[str, Mapping[str, Mean | None]]
     changed: tuple[Change, ...]
+    budget: Mapping[str, BudgetStatus]
     clock: str = ""
 
     @property
@@ -116,7 +119,8 @@ class Health:
             and not self.exploration_share,
         }
         found = [words for words, true in signs.items() if true]
-        return found + [self.clock] * bool(self.clock) + [str(each) for each in self.misfits]
+        found += [each.concern(name) for name, each in self.budget.items()]
+        return [*filter(None, [*found, self.clock]), *map(str, self.misfits)]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON knows it."""
@@ -139,6 +143,8 @@ class Health:
         ]
         for name, arms in self.metrics.items():
             lines.append(f"{name}: " + "; ".join(f"{arm} {_told(v)}" for arm, v in arms.items()))
+        for name, budget in self.budget.items():
+            lines.append(f"budget {name!r}: {budget.words()}")
         for each in self.changed:
             lines.append(f"changed: {each.term} {each.before:+.3g} -> {each.after:+.3g}")
         return lines + [f"look: {concern}" for concern in self.concerns]
@@ -188,6 +194,7 @@ def health(runtime: Runtime, since: float | None) -> Health:
             changes(ledger, definition, runtime.learner, since) if since is not None else ()
         ),
         clock=clock_concern(windows, runtime.writer.reading),
+        budget=budgets(runtime),
     )
     _warn(runtime, found)
     return found

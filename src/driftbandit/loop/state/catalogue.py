@@ -106,9 +106,12 @@ def _named(arms: Any) -> dict[str, dict[str, Any]]:
     )
 
 
-def check_arms(rows: Sequence[Any], live: Features, others: Iterable[Features] = ()) -> None:
-    """Raise if arms have a column that no policy reads, or a value that the live one cannot."""
-    known = frozenset(name for each in (live, *others) for name in each.arm)
+def check_arms(
+    rows: Sequence[Any], live: Features, others: Iterable[Features] = (), costs: Iterable[str] = ()
+) -> None:
+    """Raise if arms have a column that no policy reads and that is no cost, or a value that the
+    live policy cannot read."""
+    known = frozenset(costs).union(*(each.arm for each in (live, *others)))
     Mappings("an arm", rows, known)
     side = live.plan.arm
     own = [{name: value for name, value in row.items() if name in side.names} for row in rows]

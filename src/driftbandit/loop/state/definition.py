@@ -84,10 +84,13 @@ class Definition:
     spending: Spending  # of error, over all comparisons
     catalogue: Catalogue | None = None  # None: every decision brings its arms
     current: tuple[int, Settings] = field(init=False)  # settings that hold now, and their seq
+    costs: frozenset[str] = field(init=False)  # columns of arms that are for budgets, now or before
 
     def __post_init__(self) -> None:
         now = next(reversed(self.settings.items()), (0, Settings()))
         object.__setattr__(self, "current", now)
+        costs = frozenset(name for each in self.settings.values() for name in each.budget)
+        object.__setattr__(self, "costs", costs)
 
     @property
     def watched(self) -> bool:

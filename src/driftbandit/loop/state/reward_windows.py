@@ -24,9 +24,10 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
+from driftbandit.loop.state.accounts import Accounts
 from driftbandit.loop.state.asking import Asking
 from driftbandit.loop.state.clock import LoopClock, Situation
-from driftbandit.loop.storage.events import CHANGES, SILENT, Event
+from driftbandit.loop.storage.events import CHANGES, SILENT, SPENT, Event
 
 Position = int | None  # in a slate, or None for a decision that is not one
 UNREWARDED = 7 * 86400.0  # seconds for which a decision without a wait is open
@@ -53,6 +54,7 @@ class Mark(NamedTuple):
     w: float
     clock: LoopClock
     counts: dict[str, int]
+    accounts: dict[str, Any] | None = None  # of budgets
 
 
 class Asked(NamedTuple):
@@ -160,6 +162,7 @@ class RewardWindows:
         self.open: dict[str, OpenDecision] = {}
         self.early: dict[str, EarlyRewards] = {}
         self.counts: Counter[str] = Counter()
+        self.accounts = Accounts()
         self.ask_as(Asking())
         self._rewarded: dict[str, int] = {}  # open decisions whose reward came first, and its seq
         self._acts: dict[str, Callable[[Event, Any], Outcome]] = {
@@ -221,13 +224,15 @@ class RewardWindows:
 
     def mark(self) -> Mark:
         """Return where a checkpoint that is made now goes on."""
-        return Mark(self.seq, self.since, self.w, self.clock, dict(self.counts))
+        accounts = self.accounts.state()
+        return Mark(self.seq, self.since, self.w, self.clock, dict(self.counts), accounts)
 
     def restore(self, mark: Mark) -> None:
         """Take over what windows that were not read from the beginning cannot know."""
         self.seq, self.w, self.clock = mark.seq, mark.w, mark.clock
         self.counts.clear()
         self.counts.update(mark.counts)
+        self.accounts.load(mark.accounts)
 
     def _decide(self, event: Event, _: Any) -> Outcome:
         id, k = str(event.id), event.k
@@ -241,6 +246,8 @@ class RewardWindows:
             if not values:
                 self._rewarded.pop(id)
                 return Outcome("cancelled", [])
+        if event.data.startswith(SPENT):
+            self.accounts.decide(event)
         self.open[id] = found
         self._farthest = max(self._farthest, event.at)
         if self.wait or (event.v == 1 and self.retention is not None):
@@ -276,6 +283,8 @@ class RewardWindows:
         found, position = self.open.get(id), said.position
         if found is None:
             return Outcome("late", []) if said.of else self._hold(event, id, position, None)
+        if said.unspent:
+            self.accounts.cancel(event.seq, said.of, said.unspent)
         if position is None:
             self.close(id)
         elif position in found.values:
@@ -367,6 +376,8 @@ class RewardWindows:
         said, found = payload or event.read(), self.open.get(str(event.id))
         if found and said.position in found.values:
             found.record(said.position, said.name, said.value)
+        if said.bill is not None:
+            self.accounts.bill(event.seq, said.of, said.name, said.bill, said.value)
         return Outcome("", [])
 
     def _change(self, event: Event, _: Any) -> Outcome:

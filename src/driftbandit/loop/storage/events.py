@@ -46,9 +46,34 @@ LASTING = ("declare", "configure", "arm", *CHANGES)  # kept when older events ar
 SILENT = (*LASTING, "checkpoint", "erase")  # their `at` says nothing of the time of decisions
 
 
+class Spend(Struct, array_like=True):
+    """What a budget had to do with a decision: the price that it was made at, the bound on the mean
+    cost, and what every arm was expected to cost. For a total: what was `left` of it if arms that
+    cost more are not played, the length of a period in seconds, and the time of the question."""
+
+    price: float
+    bound: float
+    costs: list[float]
+    left: float | None = None
+    per: float | None = None
+    at: float | None = None
+
+
+class Bill(Struct, array_like=True):
+    """The arm that a bill is for, the cost that the caller stated, and what was counted before."""
+
+    arm: str | int
+    stated: float
+    counted: float
+
+
+SPENT = '{"spend":'  # how the payload of a decision with a budget begins: light readers need it
+
+
 class Decide(Struct, omit_defaults=True):
     """A decision: what was asked and answered, and all it takes to answer again. `choices`, `p`
-    and `means` have an entry for each position, one where the decision is not a slate."""
+    and `means` have an entry for each position, one where the decision is not a slate. `spend` has
+    the budgets by name, `priced` the seq of the event that their prices follow from."""
 
     context: dict[str, Any]
     names: list[str | int]
@@ -63,6 +88,8 @@ class Decide(Struct, omit_defaults=True):
     default: str | int | list[str | int] | None = None
     k: int | None = None
     trial: dict[str, tuple[float, list[float]]] = {}
+    spend: dict[str, Spend] = {}
+    priced: int = 0
 
 
 class RewardGiven(Struct, omit_defaults=True):
@@ -75,10 +102,11 @@ class RewardGiven(Struct, omit_defaults=True):
 
 
 class Cancel(Struct, omit_defaults=True):
-    """The decision, or a position of it, was never shown."""
+    """The decision, or a position of it, was never shown; `unspent` by budget is given back."""
 
     of: int | None = None
     position: int | None = None
+    unspent: dict[str, float] = {}
 
 
 class Metric(Struct, omit_defaults=True):
@@ -88,6 +116,7 @@ class Metric(Struct, omit_defaults=True):
     value: float
     of: int | None = None
     position: int | None = None
+    bill: Bill | None = None  # if it is the cost of a budget
 
 
 ClockState = tuple[float | None, float | None, float, float | None]  # `state.clock.LoopClock`
@@ -100,6 +129,7 @@ class Checkpoint(Struct):
     learner: dict[str, Any]
     panel: dict[str, Any] | None = None  # candidates and comparisons
     size: int | None = None  # bytes of the live learner; the candidates' follow
+    accounts: dict[str, Any] | None = None  # of budgets
 
 
 class Retire(Struct):

@@ -68,7 +68,8 @@ class Ledger:
         return int(self._ask("last_seq")[0][0] or 0)
 
     def read(self, since: int = 1, *, light: bool = False) -> Iterator[Event]:
-        """Yield events from `since` on, in order; `light` leaves the data of decisions out."""
+        """Yield events from `since` on, in order; `light` leaves the data of decisions out,
+        unless they had a budget, which goes on from them."""
         query = "light_events_from" if light else "events_from"
         while chunk := self._ask(query, since, CHUNK):
             yield from self._next(chunk, since - 1)

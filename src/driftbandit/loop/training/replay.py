@@ -14,7 +14,7 @@ from driftbandit.loop.learning.keyed import learner_for
 from driftbandit.loop.learning.learner import Learner, fingerprint
 from driftbandit.loop.state.clock import LoopClock
 from driftbandit.loop.state.definition import CurrentDefinition, Definition
-from driftbandit.loop.state.reward_windows import Change, Mark, RewardWindows, counts
+from driftbandit.loop.state.reward_windows import Change, Example, Mark, Note, RewardWindows, counts
 from driftbandit.loop.storage.events import Checkpoint, Event, encode
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training.trainer import CHUNK, Trainer
@@ -42,7 +42,9 @@ def unfold(
     declaration = definition.declaration
     learner = learner_for(declaration, next(iter(definition.versions.values())))
     candidates = CandidateSet(CurrentDefinition(definition))
-    mark = None if start is None else _load(ledger, start, learner, candidates)
+    mark = None if start is None else marked(start)
+    if start is not None:
+        _load(ledger, start, learner, candidates)
     windows = definition.windows(mark.since if mark else 1)
     return State(windows, learner, candidates), _changes(ledger, windows, mark, gone)
 
@@ -50,12 +52,21 @@ def unfold(
 def _changes(
     ledger: Ledger, windows: RewardWindows, mark: Mark | None, gone: frozenset[int]
 ) -> Iterator[Change]:
+    for _, changes in applied(ledger, windows, mark, gone):
+        yield from changes
+
+
+def applied(
+    ledger: Ledger, windows: RewardWindows, mark: Mark | None, gone: frozenset[int] = frozenset()
+) -> Iterator[tuple[int, list[Example | Note | Event]]]:
+    """Yield the seq of every event after a mark and what it does to the learner, once the windows
+    have applied it."""
     if mark and mark.since > mark.seq:
         windows.restore(mark)
     for event in ledger.read(mark.since if mark else 1, light=True):
         changes = windows.apply(event.blank if event.seq in gone else event).changes
         if mark is None or event.seq > mark.seq:
-            yield from changes
+            yield event.seq, changes
         elif event.seq == mark.seq:  # the learner knows what was before: only what is open matters
             windows.restore(mark)
 
@@ -123,7 +134,7 @@ def checkpoint(learner: Learner, candidates: CandidateSet, mark: Mark) -> tuple[
     data, state = packed(learner, candidates)
     clock = [_stored(part) for part in mark.clock]
     parts = [mark.seq, mark.since, _stored(mark.w), clock, mark.counts]
-    return encode({"mark": parts, **data}), state
+    return encode({"mark": parts, **data, "accounts": mark.accounts}), state
 
 
 def _stored(time: float | None) -> float | None:
@@ -149,13 +160,18 @@ def load(learner: Learner, candidates: CandidateSet, data: dict[str, Any], state
             candidates.load(data["panel"], state[size:])
 
 
-def _load(ledger: Ledger, start: Event, learner: Learner, candidates: CandidateSet) -> Mark:
+def _load(ledger: Ledger, start: Event, learner: Learner, candidates: CandidateSet) -> None:
     found: Checkpoint = start.read()
     data = {"learner": found.learner, "panel": found.panel, "size": found.size}
     load(learner, candidates, data, ledger.state(start.seq))
+
+
+def marked(start: Event) -> Mark:
+    """Return where the log goes on after a checkpoint."""
+    found: Checkpoint = start.read()
     seq, since, w, (time, leap, leapt, landed), counted = found.mark
     never = -math.inf
     clock = LoopClock(
         never if time is None else time, leap, leapt, never if landed is None else landed
     )
-    return Mark(seq, since, never if w is None else w, clock, counted)
+    return Mark(seq, since, never if w is None else w, clock, counted, found.accounts)

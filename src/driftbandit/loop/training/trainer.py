@@ -142,7 +142,7 @@ class Trainer:
         if made.reign == version.reign:
             version = made  # the learner pads what has grown since
         context, arms = data.context, [data.arms[choice]]
-        if definition.shadows:
+        if definition.shadows or definition.costs:
             context, arms = readable(version.features, context, arms)  # type: ignore[assignment]
         context, (arm,) = at_position(version.features, context, arms, key[1])  # type: ignore
         if made.reign == version.reign or _can_read(version, context, arm):

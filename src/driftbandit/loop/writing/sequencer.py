@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.state.clock import BOUND, judged, judged_by_events
 from driftbandit.loop.state.reward_windows import Outcome, RewardWindows
-from driftbandit.loop.storage.events import SILENT, Event, Repair, encode
+from driftbandit.loop.storage.events import SILENT, Bill, Event, Repair, encode
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.writing.pending import Pending
 
@@ -81,6 +82,8 @@ class Sequencer:
         elif pending.id is not None:
             self._check_ahead(pending)
             pending.payload.of = self._decision(pending.id, kind, pending.payload.position)
+            if windows.accounts.by_name:
+                self._charge(kind, pending.payload, pending.id)
         data = pending.data if pending.payload is None else encode(pending.payload)
         made = Event(windows.seq + 1, kind, at, pending.id, pending.key, data, pending.k)
         pending.event = made
@@ -101,6 +104,24 @@ class Sequencer:
         data = "{}" if payload is None else encode(payload)
         pending.event = Event(windows.seq + 1, kind, at, data=data)
         return windows.apply(pending.event, payload)
+
+    def _charge(self, kind: str, payload: Any, id: str) -> None:
+        """Say in an event what its decision has counted for in budgets, so that what the event
+        means follows from the log in order."""
+        if payload.of is None or kind == "reward":
+            return
+        if kind == "metric" and payload.name not in self._windows.accounts.by_name:
+            return
+        charges = self._windows.accounts.charges(payload.of, lambda seq: self._payload(seq, id))
+        if kind == "cancel":
+            open_ = {name: each.counted for name, each in charges.items() if not each.billed}
+            payload.unspent = open_ if id in self._windows.open else {}
+        elif payload.name in charges:
+            payload.bill = Bill(*charges[payload.name][:3])
+
+    def _payload(self, seq: int, id: str) -> str:
+        event = self.decided.get(id) or self._ledger.find(id)
+        return event.data if event is not None and event.seq == seq else "{}"
 
     def _find(self, id: str) -> tuple[int, int | None] | None:
         """Return the seq of the decision with this id, and its positions if it is a slate."""

@@ -139,7 +139,12 @@ function tiles({ report, behind, waiting, mode, policy }) {
   const values = named.map(([name, found]) =>
     tile(`value-${name}`, `reward, ${nameOf(name)}`, mean(found), range(found), found?.mean));
   const { memory } = report;
-  return [...values,
+  const short = value => plain(Number(value.toPrecision(3)));
+  const budgets = Object.entries(report.budget).map(([name, found]) =>
+    tile(`budget-${name}`, `${name} for a decision`, short(found.mean),
+      `of ${short(found.bound)}, price ${found.price === null ? "unknown" : short(found.price)}` +
+      (found.left === null ? "" : `, ${short(found.left)} left`), found.mean));
+  return [...values, ...budgets,
     tile("decisions", "decisions", report.decisions.toLocaleString("en"), `${policy}, ${mode}`, report.decisions),
     tile("rewards", "rewards", report.rewards.toLocaleString("en"), `of the latest ${report.recent.toLocaleString("en")} decisions`, report.rewards),
     tile("memory", "memory", memory === null ? "unknown" : number(Math.round(memory)), report.state ?? "rewards", memory),

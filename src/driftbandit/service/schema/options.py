@@ -14,7 +14,7 @@ from msgspec import defstruct
 
 from driftbandit import validate
 from driftbandit.features import Features
-from driftbandit.loop.config import Declaration, Guard, Settings, exploration_rule
+from driftbandit.loop.config import Budget, Declaration, Guard, Settings, exploration_rule
 from driftbandit.loop.loop import Loop
 from driftbandit.loop.prior import Prior
 from driftbandit.loop.state.definition import Shadow
@@ -76,6 +76,16 @@ def read_prior(data: Mapping[str, Any]) -> Prior:
     return _built(Prior, data if "expected" in data else {"expected": data})
 
 
+def read_budget(data: Any) -> Any:
+    """A budget, or a list of them; false ends it."""
+    if isinstance(data, bool):
+        if data:
+            raise ValueError("budget must be a budget, a list of them, or false")
+        return False
+    listed = data if isinstance(data, list) else [data]
+    return [_built(Budget, each) for each in listed]
+
+
 def read_policy(data: Any, problem: Problem) -> Any:
     """By its name, or with options: {"type": "DOMD", "discount": 0.99}."""
     data = {"type": data} if isinstance(data, str) else data
@@ -127,6 +137,7 @@ ROWS = {
     "arms": OptionRow(dict[str, dict[str, Any]]),
     "prior": OptionRow(dict[str, Any], read_prior),
     "shares": OptionRow(dict[str, list[float]]),
+    "budget": OptionRow(dict[str, Any] | list[dict[str, Any]] | bool, read_budget),
     "history": OptionRow(bool),  # of a candidate
 }
 DECLARED = [field.name for field in fields(Declaration)]

@@ -26,11 +26,11 @@ SELECT max(seq) FROM event WHERE loop = %s
 SELECT seq, kind, at, id, key, data, k, v FROM event WHERE loop = %s AND seq >= %s ORDER BY seq LIMIT %s
 
 -- name: light_events_from
-SELECT seq, kind, at, id, key, CASE WHEN kind = 'decide' THEN '{}' ELSE data END, k, v
+SELECT seq, kind, at, id, key, CASE WHEN kind = 'decide' AND substr(data, 1, 9) <> '{"spend":' THEN '{}' ELSE data END, k, v
   FROM event WHERE loop = %s AND seq >= %s ORDER BY seq LIMIT %s
 
 -- name: light_events_after
-SELECT seq, kind, at, id, key, CASE WHEN kind = 'decide' THEN '{}' ELSE data END, k, v
+SELECT seq, kind, at, id, key, CASE WHEN kind = 'decide' AND substr(data, 1, 9) <> '{"spend":' THEN '{}' ELSE data END, k, v
   FROM event WHERE loop = %s AND seq > %s ORDER BY seq
 
 -- name: lasting_events
