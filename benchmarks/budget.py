@@ -36,7 +36,7 @@ JUDGE = range(20)
 REQUIRED = {"stationary": 0.9212, "price": 0.9216, "quality": 0.8708, "newcomer": 0.8799}
 OVERSPEND = {"stationary": 0.005, "price": 0.005, "quality": 0.02, "newcomer": 0.02}
 WINDOW, SETTLED, WORST, HALF = 500, 600, 0.25, 142
-FEATURES = Features(context={"prompt": Vector(25)}, arm={"model": Category(MODELS)})
+FEATURES = Features(context={"prompt": Vector(25)}, arm={"model": Category(MODELS)}, dim=64)
 REWARD = Reward(0, 1)
 
 
