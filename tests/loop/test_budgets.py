@@ -283,7 +283,12 @@ def test_cost_may_also_be_a_feature_and_change_by_decision():
     features = Features(context={"p": Vector(2)}, arm={"cost": Number(0, 20)})
     arms = {name: {"cost": arm["cost"]} for name, arm in ARMS.items()}
     with Loop(
-        ":memory:", features=features, reward=Reward(0, 1), budget=BUDGET, training="inline"
+        ":memory:",
+        features=features,
+        reward=Reward(0, 1),
+        budget=BUDGET,
+        policy=DOMD,
+        training="inline",
     ) as loop:
         made = loop.decide({"p": [0, 0]}, {**arms, "small": {"cost": 0.3}})
         loop.reward(made.id, 1.0)
