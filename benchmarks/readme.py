@@ -317,6 +317,7 @@ TABLES = {
     "intervals": lambda: as_stored("intervals"),
     "evidence": lambda: figures("evidence"),
     "promotion": lambda: as_stored("promotion"),
+    "promotion-late": lambda: as_stored("promotion-late"),
     "oracles": lambda: as_stored("oracles"),
     "roads": lambda: figures("roads"),
     "links": lambda: figures("links"),

@@ -297,6 +297,27 @@ def test_an_older_database_is_brought_up_to_date(url):
         assert one.counts["decide"] == 1
 
 
+def test_votes_of_open_decisions_survive_a_change_of_the_trainer(url):
+    """A shadow is asked in the process that trains; the next one goes on with these votes, and with
+    what follows from the log."""
+    one, two, between = two_processes(url, reward=SOON, **NEW)
+    one.shadow("even", exploration=0.5)
+    for n in range(40):
+        loop = (one, two)[n % 2]
+        loop.reward(loop.decide({"age": 20 + n}, ARMS, default="a").id, n % 2)
+        if n == 25:
+            until(lambda: two.runtime.candidates.candidates)
+            lose(url, between)
+            one = two
+    until(lambda: two.health().trains and not two.runtime.windows.open)
+    assert two.wait_until_trained(10)
+    again = replay.replay(two.ledger, two.runtime.reread(), None)
+    assert again.candidates.digest == two.runtime.candidates.digest
+    assert two.compare().lead("even", "live").rows >= 38
+    two.close()
+    check(url, SOON.wait, SOON.missing)
+
+
 def test_candidates_travel(url):
     wider = Features(
         context={"age": Number(18, 90), "hour": Number(0, 24)},

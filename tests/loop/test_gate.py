@@ -15,7 +15,7 @@ import topics
 from driftbandit import Features, Floor, Guard, InverseGap, Loop, Number, Reward
 from driftbandit.estimators import leads
 from driftbandit.estimators.increments import LoggedArms
-from driftbandit.loop.candidates.comparison import lead
+from driftbandit.loop.candidates.comparison import Errors, lead
 from driftbandit.loop.candidates.totals import Outcome, Plan, Row, Totals
 from driftbandit.loop.state.spending import Spending, Turn, part
 from driftbandit.loop.storage.events import Event, encode
@@ -260,10 +260,10 @@ def test_a_candidate_that_was_better_and_is_worse_now_is_refused():
             yield Row(h, k, {"": Outcome(R, q)}, {}, pairs, {("new", "live"): 0.25})
 
     totals.add(list(rows(1500, (0.7, 0.4))))
-    good = lead(totals, ("new", "live", ""), Reward(0, 1), 0.01)
+    good = lead(totals, ("new", "live", ""), Reward(0, 1), Errors(0.01, 0.05))
     assert (good.better, good.recent) == (1, 0)
     totals.add(list(rows(400, (0.4, 0.7))))
-    now = lead(totals, ("new", "live", ""), Reward(0, 1), 0.01)
+    now = lead(totals, ("new", "live", ""), Reward(0, 1), Errors(0.01, 0.05))
     assert (now.better, now.recent) == (1, -1)
 
 
@@ -309,6 +309,9 @@ def test_rewards_that_are_lost_for_one_policy_block_its_promotion(tmp_path, how)
                 loop.reward(made.id, 1.0, at=at + 60.0)
         losses = loop.compare().losses
         assert [(loss.first, loss.second, loss.why) for loss in losses] == [("sharp", "live", how)]
+        assert (losses[0].often, losses[0].arm, losses[0].lost) == ("more", "x", losses[0].rows)
+        assert 0.3 * losses[0].rows < losses[0].expected < 0.8 * losses[0].rows
+        assert losses[0].words() in repr(loop.compare())
         again = replay.replay(loop.ledger, loop.runtime.reread(), None)
         assert again.candidates.digest == loop.runtime.candidates.digest
 

@@ -176,10 +176,6 @@ class Evidence:
             low, high = (middle, high) if refuted else (low, middle)
         return low - 1.0
 
-    def band(self, alpha: float) -> tuple[float, float]:
-        """Return bounds of the difference; each fails with probability `alpha` at most."""
-        return self.lower(BETTER, alpha), -self.lower(WORSE, alpha)
-
     def proves(self, which: int, alpha: float) -> bool:
         """Return whether one policy is better: the lower bound is above 0."""
         return bool(self.rows) and self.log_capital(which) >= -math.log(alpha)

@@ -10,7 +10,7 @@ from typing import Any
 from driftbandit import validate
 from driftbandit.estimators.formatting import number
 from driftbandit.loop.candidates.candidate import Candidate
-from driftbandit.loop.candidates.comparison import Comparison, leads, losses, standings
+from driftbandit.loop.candidates.comparison import Comparison, Errors, leads, losses, standings
 from driftbandit.loop.candidates.totals import Plan
 from driftbandit.loop.config import LEVEL, Settings, exploration_rule
 from driftbandit.loop.deciding.choose import probe
@@ -139,14 +139,15 @@ def compare(runtime: Runtime) -> Comparison:
         unread = {name: one.unread for name, one in candidates.candidates.items()}
     spending = runtime.definition.now.spending
 
-    def error(name: str) -> float:
-        return spending.error(name, level, totals.plans.get(name, Plan()).stretch)
+    def errors(name: str) -> Errors:
+        stretch = totals.plans.get(name, Plan()).stretch
+        return Errors(spending.error(name, level, stretch), 1.0 - level)
 
     return Comparison(
         acting=acting(runtime),
         level=level,
         values=standings(totals, reward, level),
-        leads=tuple(leads(totals, reward, metrics, error)),
+        leads=tuple(leads(totals, reward, metrics, errors)),
         losses=tuple(losses(totals)),
         trials=dict(settings.trials),
         skipped=skipped,

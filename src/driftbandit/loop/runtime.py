@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from driftbandit.estimators.leads import WORSE
-from driftbandit.loop.candidates.comparison import lead
+from driftbandit.loop.candidates.comparison import Errors, lead
 from driftbandit.loop.candidates.totals import Totals
 from driftbandit.loop.config import Settings
 from driftbandit.loop.errors import ConflictError, LedgerError
@@ -151,7 +151,8 @@ class Runtime:
         found = totals.evidence.get(pair)
         if found and found.alarm(WORSE) >= guard.run_length:
             self.candidates.on_look = None  # until a policy is promoted
-            known = lead(totals, pair, self.definition.now.declaration.reward, 1.0 - guard.level)
+            errors = Errors(1.0 - guard.level, 1.0 - guard.level)
+            known = lead(totals, pair, self.definition.now.declaration.reward, errors)
             log.warning("loop %r: the default takes over, %s", self.ledger.name, known.words())
             evidence = known.to_dict() | {"run_length": guard.run_length}
             self.writer.put(Pending("demote", data=encode(evidence)))

@@ -109,6 +109,8 @@ class CandidateSet:
             ballot = {} if self._ballots.passes(note.event) else None
         if ballot is None or self._not_comparable(logged, learner):
             return
+        arms = [str(name) for name in logged.request.names]
+        self._totals.lose(note.why, arms, logged.h, logged.chosen)
         self._append(lost(logged, ballot, note.why, self._totals), logged)
 
     def learn(self, example: Example, event: Event, learner: Learner) -> None:

@@ -31,11 +31,11 @@ class Standing(NamedTuple):
 class Lead(NamedTuple):
     """The first one's mean minus the second's, in the reward's unit or that of `metric`.
 
-    Rows count by how much they tell. `low` and `high` are bounds that hold at every moment, each
-    with confidence `level`. `better` is 1 for the first, -1 for the second, 0 if the log does not
-    tell yet; `more` are the rows that takes, if they are like those before. `recent` is -1 if the
-    latest rows speak against the first, whatever was before. `worst` is by how much the first may
-    be worse, at most.
+    Rows count by how much they tell. The bound that the first would be promoted by holds at every
+    moment with confidence `level`, the other one with that of the guard. `better` is 1 for the
+    first, -1 for the second, 0 if the log does not tell yet; `more` are the rows that takes, if
+    they are like those before. `recent` is -1 if the latest rows speak against the first, whatever
+    was before. `worst` is by how much the first may be worse, at most.
     """
 
     first: str
@@ -69,19 +69,24 @@ class Lead(NamedTuple):
 
 class Loss(NamedTuple):
     """Decisions that give no example (`why`: cancelled, missing, late) come from the first policy
-    `often`: "more" or "less" often than from the second, among `rows` of them."""
+    `often`: "more" or "less" often than from the second, among `rows` of them. `arm` is the arm
+    with the largest excess: it has `lost` of them, and `expected` by its probabilities."""
 
     first: str
     second: str
     why: str
     often: str
     rows: int
+    arm: str
+    lost: int
+    expected: float
 
     def words(self) -> str:
         """Return what this means for a comparison."""
         return (
             f"rewards of {self.first} are {self.why} {self.often} often than those of "
-            f"{self.second}, so the two cannot be compared fairly ({self.rows:,} rows)"
+            f"{self.second}, so the two cannot be compared fairly: arm {self.arm!r} has "
+            f"{self.lost:,} of them, where about {self.expected:,.0f} were to be expected"
         )
 
 
@@ -140,11 +145,18 @@ class Comparison:
         return "\n".join([head, *(f"  {line}" for line in lines)])
 
 
-Errors = Callable[[str], float]  # with which probability a comparison of this policy may err
+class Errors(NamedTuple):
+    """The probability with which one is said to be better, or worse, and is not."""
+
+    better: float
+    worse: float
 
 
 def leads(
-    totals: Totals, reward: Reward, metrics: Mapping[str, Reward], errors: Errors
+    totals: Totals,
+    reward: Reward,
+    metrics: Mapping[str, Reward],
+    errors: Callable[[str], Errors],
 ) -> list[Lead]:
     """Return all differences; each bound fails with the error of its comparison at most."""
     units = {"": reward, **metrics}
@@ -152,12 +164,13 @@ def leads(
     return [lead(totals, key, units[key[2]], errors(key[0])) for key in sorted(known)]
 
 
-def lead(totals: Totals, key: Key, reward: Reward, error: float) -> Lead:
+def lead(totals: Totals, key: Key, reward: Reward, errors: Errors) -> Lead:
     """Return one difference, in the unit of its reward."""
     found, unit, (first, second, metric) = totals.evidence[key], Unit(reward), key
-    low, high = found.band(error)
-    better = int(found.proves(BETTER, error)) - int(found.proves(WORSE, error))
-    more = 0.0 if better else found.more(BETTER if found.value > 0.0 else WORSE, error)
+    low, high = found.lower(BETTER, errors.better), -found.lower(WORSE, errors.worse)
+    better = int(found.proves(BETTER, errors.better)) - int(found.proves(WORSE, errors.worse))
+    which = BETTER if found.value > 0.0 else WORSE
+    more = 0.0 if better else found.more(which, errors[which])
     low_end, high_end = unit.interval(low, high, gap=True)
     return Lead(
         first=first,
@@ -169,7 +182,7 @@ def lead(totals: Totals, key: Key, reward: Reward, error: float) -> Lead:
         rows=found.rows,
         better=better,
         more=more,
-        level=1.0 - error,
+        level=1.0 - errors.better,
         recent=recently(found),
         worst=-low * reward.range,
     )
@@ -190,7 +203,8 @@ def losses(totals: Totals) -> list[Loss]:
             signs = [each.proves(which, FAIR) for which in (BETTER, WORSE)]
             if any(signs):
                 why, often = metric.removeprefix(LOST), "more" if signs[0] else "less"
-                found.append(Loss(first, second, why, often, each.rows))
+                arm, (count, expected) = totals.most_lost(why)
+                found.append(Loss(first, second, why, often, each.rows, arm, int(count), expected))
     return found
 
 

@@ -16,6 +16,7 @@ from driftbandit.estimators.increments import Floats, LoggedArms
 from driftbandit.estimators.leads import Evidence, Pace, stakes
 
 CLIP = 20.0  # of estimates that are not shown
+KNOWN_ARMS = 100  # whose lost decisions are counted
 
 Pair = tuple[str, str]
 Both = tuple[Floats, Floats]  # probabilities of a pair, (K,) each
@@ -57,6 +58,9 @@ class Totals:
         self.plans: dict[str, Plan] = {}  # of candidates
         self.most_arms = 1
         self._paces: dict[Pair, Pace] = {}
+        self._lost: dict[
+            str, dict[str, tuple[int, float]]
+        ] = {}  # by reason and arm: lost, expected
         self._means: dict[str, tuple[float, float]] = {}  # of metrics: how many, and their sum
 
     def expected(self, metric: str, value: float) -> float:
@@ -75,6 +79,18 @@ class Totals:
         known = self.pace(pair, shares)
         self._paces[pair] = known.after(h, both)
         return known.weight
+
+    def lose(self, why: str, arms: list[str], h: Floats, chosen: int) -> None:
+        """Count a decision that gives no example, for its arm, and what each was to have of it."""
+        known = self._lost.setdefault(why, {})
+        for k, (arm, p) in enumerate(zip(arms, h.tolist())):
+            if arm in known or len(known) < KNOWN_ARMS:
+                n, expected = known.get(arm, (0, 0.0))
+                known[arm] = n + (k == chosen), expected + p
+
+    def most_lost(self, why: str) -> tuple[str, tuple[int, float]]:
+        """Return the arm that lost most decisions more than its probabilities say."""
+        return max(self._lost[why].items(), key=lambda each: each[1][0] - each[1][1])
 
     def begin(self, name: str, plan: Plan) -> None:
         """Let all comparisons of a candidate begin anew, with another plan."""
@@ -123,6 +139,7 @@ class Totals:
         other = Totals()
         other.values, other.plans = dict(self.values), dict(self.plans)
         other.evidence = {key: copy(each) for key, each in self.evidence.items()}
+        other._lost = {why: dict(arms) for why, arms in self._lost.items()}
         return other
 
     def state(self) -> dict[str, Any]:
@@ -132,6 +149,7 @@ class Totals:
             "evidence": sorted([*key, each.state()] for key, each in self.evidence.items()),
             "plans": self.plans,
             "most_arms": self.most_arms,
+            "lost": self._lost,
             "paces": sorted([*pair, *pace] for pair, pace in self._paces.items()),
             "means": self._means,
         }
@@ -142,6 +160,10 @@ class Totals:
         self.evidence = {tuple(key): Evidence.loaded(own) for *key, own in state["evidence"]}
         self.plans = {name: Plan(*plan) for name, plan in state["plans"].items()}
         self.most_arms = state["most_arms"]
+        self._lost = {
+            why: {arm: (n, expected) for arm, (n, expected) in arms.items()}
+            for why, arms in state["lost"].items()
+        }
         self._paces = {
             (first, second): Pace(tuple(shares), *rest)
             for first, second, shares, *rest in state["paces"]
