@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: demo reproduce test check lint bench bench-walk bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-sharp bench-lab bench-peers bench-streams bench-suite bench-explain \
   bench-rare bench-lockin bench-calendars bench-one-discount bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
-  mutants torture docs docs-site dist release-check clean
+  bench-hostile mutants torture docs docs-site dist release-check clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
 	$(BIN)/driftbandit demo
@@ -49,6 +49,10 @@ bench-loop: $(VENV)/.test     ## decisions a second, each stored on the disk
 bench-service: $(VENV)/.test  ## the service under load, on loopback
 	$(BIN)/python -m benchmarks.service --csv docs/results/service.csv; found=$$?; \
 	  $(BIN)/python -m benchmarks.sizing --csv docs/results/sizing.csv; \
+	  $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-hostile: $(VENV)/.test  ## an honest key beside a hostile one, and beside idle connections
+	$(BIN)/python -m benchmarks.hostile --csv docs/results/hostile.csv; found=$$?; \
 	  $(BIN)/python -m benchmarks.readme && exit $$found
 
 torture: $(VENV)/.test    ## any order of events, kill -9, no database, no room, made-up requests: the long form

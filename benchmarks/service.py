@@ -140,7 +140,8 @@ def load(
 
 
 def request(method: str, path: str, body: bytes) -> bytes:
-    head = f"{method} /v1/loops/shop{path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json"
+    head = f"{method} /v1/loops/shop{path} HTTP/1.1\r\nhost: localhost\r\n"
+    head += "content-type: application/json"
     return f"{head}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import tempfile
 import threading
 import time
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+TURN = 0.0005  # seconds after which a thread that computes gives way to one that has a request
 
 File = Annotated[
     str, typer.Argument(help="The ledger: an SQLite file, made if there is none, or postgresql://")
@@ -93,6 +96,7 @@ def _demo(file: str | None, options: dict[str, Any]) -> None:
 
 
 def _run(made: Any) -> None:
+    sys.setswitchinterval(TURN)
     try:
         made.run()
     except KeyboardInterrupt:

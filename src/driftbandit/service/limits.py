@@ -28,6 +28,7 @@ class Limits:
     batch: int = 1000  # decisions in one request
     arms: int = 1000  # in one decision
     positions: int = 100  # of one slate
+    ranked: int = 10_000  # arms that one slate scores, at all its positions
     scored: int = 50_000  # arms that one request scores: at all positions of all its decisions
     numbers: int = 5_000_000  # coordinates of all these arms
     answer: int = 2_000_000  # bytes
@@ -65,6 +66,12 @@ class Limits:
         if k is not None and k > self.positions:
             raise RefusedError(422, f"k is at most {self.positions}, got {k}: ask for fewer")
         places = 1 if k is None or k < 1 else k
+        if places * len(arms) > max(self.arms, self.ranked):
+            raise RefusedError(
+                422,
+                f"a slate scores at most {self.ranked} arms, {len(arms)} at each of {k} positions "
+                "are more: ask for fewer",
+            )
         names = 0 if isinstance(arms, list) else sum(map(len, arms))
         return places * len(arms), places * (names + PER_ARM * len(arms))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import socket
 import sys
 import threading
 from collections.abc import Sequence
@@ -22,7 +23,8 @@ from driftbandit.service.limits import Limits
 
 log = logging.getLogger("driftbandit.service")
 CONNECTIONS = 1000
-NEW = 128  # connections that are accepted in one step of the event loop
+NEW = 16  # connections that are accepted in one step of the event loop
+WAITING = 1024  # connections that wait to be accepted
 IDLE, STOP = 30, 10  # seconds: of a connection without requests; for requests under way
 LAST = 25.0  # seconds after which a process that was told to stop ends, whatever it waits for
 
@@ -30,6 +32,14 @@ LAST = 25.0  # seconds after which a process that was told to stop ends, whateve
 class Server(uvicorn.Server):
     """A server that ends in time: if a database or a client holds it up after SIGTERM or Ctrl-C,
     the process ends all the same. What was acknowledged is in the ledger."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen; more connections may wait in the system than are accepted in one step."""
+        await super().startup(sockets)
+        for each in self.servers:
+            for listening in each.sockets:
+                with listening.dup() as same:
+                    same.listen(WAITING)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if not self.should_exit:

@@ -21,7 +21,7 @@ from driftbandit.service.errors import LedgerError
 from driftbandit.service.pool.loop_pool import LoopPool
 
 GROUP = 64  # calls that share a write
-SCORED = 4000  # arms that a group scores, unless one call alone has more
+SCORED = 1000  # arms that a group scores, unless one call alone has more
 THREADS = 2  # one computes while the other waits for the disk
 MOST = 32  # threads, when loops do not answer
 STALLED = 0.25  # seconds after which a group no longer counts as busy: other loops get a thread
