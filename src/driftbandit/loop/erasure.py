@@ -136,8 +136,10 @@ def beginning(ledger: Ledger) -> Event | None:
     if ledger.start == 1:
         return None
     start = origin(ledger)
-    if start is not None and ledger.events([start.seq - 1])[start.seq - 1].kind != "erase":
-        return start
+    if start is not None:
+        before = ledger.events([start.seq - 1]).get(start.seq - 1)
+        if before is None or before.kind != "erase":
+            return start
     raise LedgerError(
         "relearn is not possible: retention has deleted the beginning of the log, and an earlier "
         "erasure the checkpoint that stood for it; erase without relearn, or declare a new loop"
