@@ -35,6 +35,8 @@ Import = Annotated[
 
 app.command()(cli.serve)
 app.command()(cli.backup)
+app.command()(cli.erase)
+app.command()(cli.repair)
 app.add_typer(cli.api_keys, name="api-keys")
 
 

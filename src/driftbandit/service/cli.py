@@ -1,4 +1,4 @@
-"""`driftbandit serve`, `driftbandit api-keys` and `driftbandit backup`."""
+"""`driftbandit serve`, `api-keys`, `backup`, `erase` and `repair`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,8 @@ TURN = 0.0005  # seconds after which a thread that computes gives way to one tha
 File = Annotated[
     str, typer.Argument(help="The ledger: an SQLite file, made if there is none, or postgresql://")
 ]
+Ledger = Annotated[str, typer.Argument(help="The ledger, as shop.db or postgresql://.")]
+Name = Annotated[str, typer.Option(help="Name of the loop.")]
 api_keys = typer.Typer(help="Keys for programs that use a service.", no_args_is_help=True)
 
 
@@ -116,6 +119,63 @@ def backup(
 
     size = backups.backup(file, copy)
     print(f"{copy}: {size:,} bytes, checked")
+
+
+def erase(
+    file: Ledger,
+    key: Annotated[str, typer.Argument(help="Whose data: the key= of their decisions.")],
+    name: Name = "loop",
+    relearn: Annotated[
+        bool, typer.Option("--relearn", help="Train the learner again without them.")
+    ] = False,
+) -> None:
+    """Erase all that was logged about a key (docs/gdpr.md). The loop must not be open elsewhere;
+    a service has a route for it."""
+    with _opened(file, name) as loop:
+        gone = loop.erase(key=key, relearn=relearn)
+    word = "trained again without them" if gone.relearned else "as it was"
+    print(
+        f"{gone.events:,} events of {gone.decisions:,} decisions are erased; the learner is {word}"
+    )
+
+
+def repair(
+    file: Ledger,
+    name: Name = "loop",
+    at: Annotated[
+        str | None,
+        typer.Option(help="The time it is, such as 2026-11-18T12:00Z; only with clock='events'."),
+    ] = None,
+) -> None:
+    """Set the clock of a loop after a wrong one (docs/loop.md). The loop must not be open
+    elsewhere; a service has a route for it."""
+    with _opened(file, name) as loop:
+        when = loop.repair(None if at is None else _moment(at))
+    date = f"{datetime.fromtimestamp(when, UTC):%Y-%m-%d %H:%M:%S}"
+    print(f"the clock of loop {name!r} is at {date} UTC")
+
+
+def _opened(file: str, name: str) -> Any:
+    from driftbandit.loop.loop import Loop
+    from driftbandit.loop.storage.store import is_url
+
+    if not (is_url(file) or Path(file).exists()):
+        raise ValueError(f"{file!r} does not exist: check the name")
+    return Loop(file, name=name)
+
+
+def _moment(text: str) -> Any:
+    """Return a number of seconds, or a date."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            f"--at is seconds since the epoch or a date such as 2026-11-18T12:00Z, got {text!r}"
+        ) from None
 
 
 @api_keys.command()

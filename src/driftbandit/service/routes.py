@@ -136,6 +136,16 @@ ROUTES = (
         m.PromotionRequest, ((200, m.CandidateList),), problems=(404, 409, 415, 422),
     ),
     Route(
+        "POST", f"{NAME}/erasures", "admin", loops.erase,
+        "Erase all that was logged about a key; repeating it is safe",
+        m.ErasureRequest, ((200, m.ErasureResponse),), problems=(404, 409, 415, 422), heavy=True,
+    ),
+    Route(
+        "POST", f"{NAME}/repair", "admin", loops.repair,
+        "Set the clock of a loop after a wrong one; repeating it is safe",
+        m.RepairRequest, ((200, m.RepairResponse),), problems=(404, 409, 415, 422),
+    ),
+    Route(
         "GET", f"{NAME}/health", "read", reports.health, "How a loop is doing",
         answers=((200, m.HealthResponse),), query=("since",), problems=(404, 422), heavy=True,
     ),

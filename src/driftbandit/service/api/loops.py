@@ -93,6 +93,17 @@ def names(call: Call) -> Reply:
     return Reply(200, m.LoopList(call.service.pool.names))
 
 
+def erase(call: Call) -> Reply:
+    """Erase a key; 503 if the database keeps copies for now, which the loop removes later."""
+    return Reply(
+        200, m.ErasureResponse(*call.loop.erase(key=call.body.key, relearn=call.body.relearn))
+    )
+
+
+def repair(call: Call) -> Reply:
+    return Reply(200, m.RepairResponse(call.loop.repair(call.body.at)))
+
+
 async def decide(call: Call) -> Reply:
     scored = _scored(call, [call.body])
     found = await call.submit_one("decide", _asked(call.body), scored)

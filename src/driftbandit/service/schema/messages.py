@@ -232,6 +232,33 @@ class ArmList(Struct):
 # ---- candidates
 
 
+class ErasureRequest(Struct, forbid_unknown_fields=True):
+    """Whose data shall be erased. With `relearn` the learner is trained again without them."""
+
+    key: str
+    relearn: bool = False
+
+
+class ErasureResponse(Struct):
+    """What is gone: `events` of which `decisions` were about the key."""
+
+    events: int
+    decisions: int
+    relearned: bool
+
+
+class RepairRequest(Struct, forbid_unknown_fields=True):
+    """The time that it is, where events are the clock of a loop; else nothing."""
+
+    at: At = None
+
+
+class RepairResponse(Struct):
+    """The time of the loop from now on."""
+
+    at: float
+
+
 class TrialRequest(Struct, forbid_unknown_fields=True):
     """The share of decisions that a candidate has from now on; 0 ends its trial. `effect` is the
     gain that is planned for, as a part of the live policy's reward."""
