@@ -107,8 +107,13 @@ class MixtureReference:
         lead = int(np.argmax(best))
         for k in np.flatnonzero((best < best[lead] - 8.0) & (self.gamma > self.gamma[lead])):
             extra = max(0.0, self.lam[k] - self.lam[lead])
-            self.thetas[k] = self.thetas[lead].copy()
             self.Hs[k] = self.Hs[lead] + extra * np.eye(len(self.thetas[k]))
+            refilled = self.Hs[k] + (1 - self.kept[lead]) * self.lam[lead] * np.eye(len(self.Hs[k]))
+            self.Hs[k] = refilled
+            known = refilled - self.lam[k] * np.eye(len(refilled))  # what data say, without lambda
+            new = np.linalg.solve(refilled, known @ self.thetas[lead])
+            reverts = self.policy.reverts and not self.taught[k]
+            self.thetas[k] = new if reverts else self.thetas[lead].copy()
             self.gains[:, k], self.rounds[k] = self.gains[:, lead], self.rounds[lead]
             self.kept[k] = 1.0
             if self.taught[k]:

@@ -303,3 +303,30 @@ def test_threads_share_a_bandit():
 def test_options_out_of_range_are_refused_by_name(options, word):
     with pytest.raises(ValueError, match=word):
         AutoDOMD(problem=Problem(dim=3), **options)
+
+
+def clicks_after_a_change(policy, n=8, half=1500):
+    """Clicks per visitor at the end of either half. Four offers, visitors of two kinds; tastes
+    change, but for one offer that is fair before and after."""
+    kinds = np.eye(4)
+    menus = [np.array([[0.5, s, *k, *(s * k)] for k in kinds]) / np.sqrt(2.75) for s in (-0.5, 0.5)]
+    chances = np.full((2, 2, 4), 0.08)
+    chances[:, :, 3] = 0.25
+    chances[0, [0, 1], [0, 1]] = chances[1, [0, 1], [1, 2]] = 0.6
+    rng = np.random.default_rng(3)
+    memory, clicks = policy.init(n), np.zeros((2 * half, n))
+    for t in range(2 * half):
+        who = rng.integers(2, size=n)
+        arms = np.array([menus[k] for k in who])
+        choice = policy.choose(memory, arms)
+        clicks[t] = rng.random(n) < chances[t // half, who, choice]
+        memory = policy.update(memory, arms[np.arange(n), choice], clicks[t])
+    return clicks[half - 300 : half].mean(), clicks[-300:].mean()
+
+
+def test_arms_that_were_bad_before_a_change_are_tried_again():
+    before, after = clicks_after_a_change(AutoDOMD(problem=Problem(dim=10)))
+    stuck = clicks_after_a_change(AutoDOMD(problem=Problem(dim=10), reverts=False))[1]
+    assert before > 0.55
+    assert after > 0.5
+    assert after > stuck + 0.1

@@ -191,8 +191,9 @@ def test_who_is_renewed_and_from_what():
         for k in range(6):
             if k in late:
                 extra = max(0.0, lam[k] - lam[lead])
-                np.testing.assert_allclose(thetas[k], theta)
                 np.testing.assert_allclose(Hs[k], H + extra * np.eye(2))
+                known = Hs[k] - lam[k] * np.eye(2)  # what is more than the prior
+                np.testing.assert_allclose(thetas[k], np.linalg.solve(Hs[k], known @ theta))
                 np.testing.assert_allclose(Ps[k], np.linalg.inv(Hs[k]))
                 assert numbers[WEIGHT, k] == pytest.approx(math.exp(-5.0))
                 assert numbers[WEIGHT + 1, k] == pytest.approx(1e-18 * math.exp(-5.0))
@@ -202,6 +203,17 @@ def test_who_is_renewed_and_from_what():
             else:
                 np.testing.assert_array_equal(numbers[:, k], before[:, k])
                 np.testing.assert_array_equal(Hs[k], others[k])
+
+
+def test_without_reversion_theta_is_the_leaders():
+    """As version 0.2 learnt: its ledgers are replayed so."""
+    policy = few(Bernoulli(), 2.0, reverts=False)
+    _, numbers, thetas, Hs, Ps = state(policy, np.exp([-19.0, 0.0, -19.0, -19.0, -19.0, -19.0]))
+    auto.renew(policy.recipe, numbers, thetas, Hs, Ps, 1, np.empty(2))
+    np.testing.assert_array_equal(thetas[[2, 5]], thetas[[1, 1]])
+    assert "reverts" not in policy.to_dict()
+    assert type(policy).from_dict(policy.to_dict()) == policy
+    assert policy.to_dict() | {"reverts": True} == few(Bernoulli(), 2.0).to_dict()
 
 
 def test_who_is_taught_with_a_level_is_renewed_without_one():

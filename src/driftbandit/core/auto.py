@@ -31,6 +31,7 @@ from driftbandit.core.layout import (
     MIXTURE,
     NUMBERS,
     POINTS,
+    REVERTS,
     ROUNDS,
     SHARE,
     START,
@@ -226,7 +227,10 @@ def renew(
     """Learners with a longer memory than the leader's that lag far behind go on from its state.
 
     After a jump the long memories hold what is no longer true. Rather than wait until they have
-    forgotten it, they start again from the learner that has adapted.
+    forgotten it, they start again from the learner that has adapted. Where that one has forgotten,
+    its H has fallen to lambda, but its theta still says what was true long ago: of an arm that was
+    bad before the jump and not played since. There theta goes back to the mean of the prior,
+    theta <- (I - lambda H^-1) theta, and the arm is tried again.
     """
     n, d = thetas.shape
     for k in range(n):
@@ -237,6 +241,8 @@ def renew(
             refill(kept, Hs[lead], more, Hs[k], Ps[k], u)
             for j in range(d):
                 thetas[k, j] = thetas[lead, j]
+                if q[REVERTS] > q[GRID + 6 * n + k]:  # a level may explain it: those keep theta
+                    thetas[k, j] -= q[GRID + n + k] * dot(Ps[k, j], thetas[lead])
             firmness = numbers[FIRMNESS, k]
             for number in range(NUMBERS):
                 numbers[number, k] = numbers[number, lead]

@@ -156,5 +156,6 @@ def learners_at(d: int, n: int) -> tuple[int, int, int, int]:
     GAIN_KEEP,  # discount and floor of the curvature of the gains
     GAIN_FLOOR,
     MIXTURE,  # pool all learners, or follow the leader
+    REVERTS,  # where a renewed learner's H holds the prior alone, theta goes back to 0
     GRID,
-) = range(18, 26)
+) = range(18, 27)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -58,6 +59,7 @@ class AutoDOMD(RowPolicy):
     | `paces` | discounts of levels: a learner each that never forgets and is taught with a level |
     | `reach` | without a radius: bound on x'theta of short memories, a tenth of that of long ones |
     | `renewal` | nats behind the leader at which a learner with a longer memory is renewed |
+    | `reverts` | whether a renewed learner forgets what the leader has forgotten |
     | `rescaling` | whether learners answer for the order of arms rather than for sizes |
     | `bonus` | width of the bonus in standard deviations of the mixture |
     | `rare` | power of mu'(z)/mu'(0) on the bonus, where even the best z = x'theta is below 0 |
@@ -85,10 +87,12 @@ class AutoDOMD(RowPolicy):
     bonus: float = 2.0
     rare: float = 0.75
     rescaling: bool = True
+    reverts: bool = True
     pool: str = "mixture"
     exploration: str = "ucb"
 
     memory_type: ClassVar[type[Any]] = AutoRows
+    absent: ClassVar[Mapping[str, Any]] = {"reverts": False}  # as version 0.2 learnt
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -120,8 +124,9 @@ class AutoDOMD(RowPolicy):
                 f"paces must be {int(1.0 / TAUGHT)} at most, because each takes a part of the "
                 f"weight, got {len(self.paces)}"
             )
-        if not isinstance(self.rescaling, bool):
-            raise ValueError(f"rescaling must be True or False, got {self.rescaling!r}")
+        for name in ("rescaling", "reverts"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if self.pool not in POOLS:
             raise ValueError(f"pool must be one of {POOLS}, got {self.pool!r}")
         self._judge  # noqa: B018  (checks `exploration`)
@@ -197,6 +202,7 @@ class AutoDOMD(RowPolicy):
         judge = self._judge.recipe.copy()
         judge[RARE] = self.rare
         numbers = gamma.size, self.share, self.renewal, start, *judging, self.pool == "mixture"
+        numbers += (self.reverts,)
         paces = np.concatenate([np.full(gamma.size - len(self.paces), FAST), self.paces])
         grid = gamma, lam, self._balls, self.prior.ravel(), paces, self._taught
         return np.concatenate([judge, numbers, *grid])
