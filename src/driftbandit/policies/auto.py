@@ -201,8 +201,8 @@ class AutoDOMD(RowPolicy):
         judging = 0.998, self._gain_floor
         judge = self._judge.recipe.copy()
         judge[RARE] = self.rare
-        numbers = gamma.size, self.share, self.renewal, start, *judging, self.pool == "mixture"
-        numbers += (self.reverts,)
+        rules = self.pool == "mixture", self.reverts
+        numbers = gamma.size, self.share, self.renewal, start, *judging, *rules
         paces = np.concatenate([np.full(gamma.size - len(self.paces), FAST), self.paces])
         grid = gamma, lam, self._balls, self.prior.ravel(), paces, self._taught
         return np.concatenate([judge, numbers, *grid])
