@@ -37,6 +37,7 @@ app.command()(cli.serve)
 app.command()(cli.backup)
 app.command()(cli.erase)
 app.command()(cli.repair)
+app.command()(cli.verify)
 app.add_typer(cli.api_keys, name="api-keys")
 
 

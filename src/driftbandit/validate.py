@@ -110,7 +110,7 @@ def text(name: str, value: Any) -> str:
             f"{name} must be printable text of at most {LONGEST} characters, got {show(value)}: "
             "convert numbers with str()"
         )
-    return value
+    return value if type(value) is str else str.__str__(value)  # of an Enum, what it stands for
 
 
 def nearest(given: Any, known: Iterable[Any]) -> str:

@@ -16,13 +16,17 @@ from driftbandit import (
     GLMUCB,
     AutoDOMD,
     Bandit,
+    Features,
     Gaussian,
     Greedy,
+    Loop,
+    Number,
     Problem,
     Recipe,
+    Reward,
     Uniform,
 )
-from driftbandit.loop.config import Settings
+from driftbandit.loop.config import Declaration, Settings
 from driftbandit.loop.deciding.choose import decided
 from driftbandit.loop.deciding.request import request
 from driftbandit.loop.deciding.types import Request, View
@@ -221,7 +225,7 @@ def slate(rule, bandit, X, id):
     names = list(range(X.shape[1]))
     asked = Request({}, names, [{} for _ in names], None, len(X), id, None)
     view = View(bandit, "DOMD", 0, 0, 0.0, bandit.theta)
-    arms, p = decided(Settings(exploration=rule), asked, "active", 7, X, view)
+    arms, p = decided(Settings(exploration=rule), asked, "active", (7,), X, view)
     return np.array(arms), p
 
 
@@ -327,3 +331,45 @@ def test_a_rule_of_ones_own_gets_the_floor():
 
     p = Last(0.3).probabilities(trained(Greedy), ARMS, WORDS)
     np.testing.assert_allclose(p, [0.1, 0.1, 0.8], rtol=1e-15)
+
+
+TWO_ARMS = {"a": {"price": 1.0}, "b": {"price": 0.0}}
+DRAWN = {
+    "features": Features(context={}, arm={"price": Number(0, 1)}),
+    "reward": Reward(0, 1, wait="1h"),
+    "policy": DOMD,
+}
+
+
+def test_two_loops_draw_on_their_own():
+    """The same visits in two loops: holdouts and explorations of one say nothing of the other's."""
+    visits, options = 1500, {"exploration": 0.6, "holdout": 0.2, **DRAWN}
+    told = []
+    for name in ("banner", "headline"):
+        with Loop(":memory:", name=name, **options) as loop:
+            told.append(np.array([visited(loop, str(k)) for k in range(visits)], dtype=float))
+    for what in zip(told[0].T, told[1].T):  # the correlation was 1 when only the seed was hashed
+        assert abs(np.corrcoef(*what)[0, 1]) < 4.0 / math.sqrt(visits)
+
+
+def visited(loop, visit):
+    """Whether a visit was in the holdout, and whether it got the other arm."""
+    made = loop.decide({}, TWO_ARMS, id=visit, key=f"user {visit}", default="a")
+    return made.role == "holdout", made.arm == "b"
+
+
+def test_draws_depend_on_seed_name_and_id_alone(tmp_path):
+    ids, told = [str(k) for k in range(200)], []
+    for path, name in ((":memory:", "one"), (tmp_path / "a.db", "one"), (":memory:", "other")):
+        with Loop(path, name=name, exploration=0.5, **DRAWN) as loop:
+            told.append([loop.decide({}, TWO_ARMS, id=id).arm for id in ids])
+    assert told[0] == told[1] != told[2]
+
+
+def test_a_ledger_without_a_draw_version_draws_by_its_seed_alone():
+    stored = Declaration(**DRAWN).to_dict()
+    old = Recipe.from_dict({k: v for k, v in stored.items() if k not in ("name", "draws")})
+    assert old.seed_words == (0,)
+    assert Declaration(**DRAWN, name="shop", draws=2).seed_words == (0, "shop")
+    with pytest.raises(ValueError, match="draws of version 3 are unknown: upgrade"):
+        Declaration(**DRAWN, draws=3)

@@ -87,11 +87,12 @@ def test_checkpoints_and_what_they_replace(ledger, address):
     ledger.append([event(5), event(6), event(7), marks[1]], [(8, b"eight")])
     assert ledger.checkpoints() == marks
     assert ledger.state(4) == b"four"
-    ledger.rest_on(8, start=6)
+    anchor = ledger.rest_on(8, start=6, seq=9, at=0.0)
     while ledger.sweep():
         pass
     assert ledger.checkpoints() == marks[1:]
-    assert [e.seq for e in ledger.read(6)] == [6, 7, 8]
+    assert [e.seq for e in ledger.read(6)] == [6, 7, 8, 9]
+    assert ledger.anchor() == anchor
     assert [e.kind for e in ledger.lasting()] == ["declare"]
     with pytest.raises(LedgerError, match=r"event 2 .* is missing"):
         list(ledger.read())

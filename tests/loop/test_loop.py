@@ -208,10 +208,10 @@ def test_names_of_arms(tmp_path):
         listed = loop.decide({}, list(ARMS.values()), id="x", at=0.0)
         assert listed.arm in (0, 1, 2)
         assert set(listed.probabilities) == {0, 1, 2}
-        numbers = {7: {"price": 1}, "7": {"price": 2}}
-        made = loop.decide({}, numbers, id="y", at=0.0)
-        assert loop.decide({}, numbers, id="y", at=0.0) == made
-        assert set(made.probabilities) == {7, "7"}
+        mixed = {7: {"price": 1}, "8": {"price": 2}}
+        made = loop.decide({}, mixed, id="y", at=0.0)
+        assert loop.decide({}, mixed, id="y", at=0.0) == made
+        assert set(made.probabilities) == {7, "8"}
         check(loop)
 
 

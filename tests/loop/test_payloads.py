@@ -42,8 +42,9 @@ EXAMPLES = {
     ),
     "retire": events.Retire("wide", {"type": "Settings"}),
     "promote": events.Promote("wide", "live", True, {"low": 0.1}, {"type": "Settings"}),
-    "erase": events.Erase(4, True),
     "repair": events.Repair("loop"),
+    "erase": events.Erase(4, True, [3, 5, 6, 9]),
+    "anchor": events.Anchor(7, "9f" * 32, "2c" * 32),
     "add_features": events.AddFeatures({"type": "Features"}),
     "arm": events.ArmChange("large", "add", {"price": 9.5, "type": "x"}),
 }
@@ -82,7 +83,8 @@ def test_a_payload_of_any_version_reads_as_one_of_today(kind, v):
 
 
 def test_a_slate_of_version_1_reads_as_one_of_today():
-    old = as_json("decide", 1) | {"k": 2, "choice": [1, 0], "p": [[0.1, 0.9], [1.0, 0.0]]}
+    old = as_json("decide", 1) | {"k": 2, "default": None, "choice": [1, 0]}
+    old |= {"p": [[0.1, 0.9], [1.0, 0.0]]}
     again = stored("decide", json.dumps(old | {"mean": [0.25, None]}), 1).read()
     assert (again.k, again.choices, again.means) == (2, [1, 0], [0.25, None])
     assert again.p == [[0.1, 0.9], [1.0, 0.0]]

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from driftbandit import DOMD, Category, Features, Flag, Loop, Number, Reward
+from driftbandit.loop.reporting.verification import verify
 from driftbandit.loop.state.definition import defined
 from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.storage.ledger import Ledger
@@ -122,7 +123,9 @@ class Play(RuleBasedStateMachine):
             replayed, audits = replay.replay(ledger, past, None), list(self.loop.audits())
             digest = self.loop.digest
             self.loop.close()
+            (chain,) = verify(f"{self.folder.name}/a.db")
             self.folder.cleanup()
+            assert chain.holds, chain
             assert replayed.learner.digest == digest
             assert all(audit.logged == audit.computed for audit in audits)
 
@@ -184,10 +187,13 @@ def killed(path, seconds):
 
 
 def test_kill_at_any_moment(tmp_path):
-    path, rng, acknowledged = str(tmp_path / "a.db"), random.Random(7), {}
+    path, rng, acknowledged, head = str(tmp_path / "a.db"), random.Random(7), {}, None
     for _ in range(200 if LONG else 3):
         for id, said, _ in killed(path, rng.uniform(0.0, 0.3)):
             acknowledged[id] = said
+        (chain,) = verify(path, head=head)
+        assert chain.holds, chain
+        head = chain.head
         ledger = Ledger(path, "loop")
         events, past = list(ledger.read()), defined(ledger)
         decided = {e.id for e in events if e.kind == "decide"}

@@ -1,6 +1,6 @@
 """Services under load: killed, without a database, without room, with a clock that goes back.
 
-`make torture` runs the long form of the same tests: 50 kills in each store, 30 s without the
+`make torture` runs the long form of the same tests: 100 kills in each store, 30 s without the
 database.
 """
 
@@ -19,13 +19,14 @@ import pytest
 from driftbandit import Client, Loop
 from driftbandit.client.client import UnreachableError
 from driftbandit.loop import runtime
+from driftbandit.loop.reporting.verification import verify
 from driftbandit.loop.state.definition import defined
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import replay
 from serving import ARMS, NEWS, Process, ask, in_thread, until_ready
 
 LONG = bool(os.environ.get("TORTURE"))
-KILLS = 50 if LONG else 1
+KILLS = 100 if LONG else 1
 BACK = 3.0  # seconds until all is open again
 RESUMED = 10.0  # seconds until another one trains
 SHOP = NEWS | {"policy": "AutoDOMD" if LONG else "DOMD"}
@@ -72,8 +73,11 @@ def started(folder, address):
     return served, back
 
 
-def check(address, acknowledged):
-    """All that was acknowledged is there, once, and the learner follows from the log."""
+def check(address, acknowledged, head=None):
+    """All that was acknowledged is there, once, and the learner follows from the log. The chain
+    holds, from the `head` of before; returns its head."""
+    (chain,) = verify(address, "news", head)
+    assert chain.holds, chain
     ledger = Ledger(address, "news")
     try:
         events, past = list(ledger.read()), defined(ledger)
@@ -87,6 +91,7 @@ def check(address, acknowledged):
         assert whole.windows.counts == resumed.windows.counts
     finally:
         ledger.close()
+    return chain.head
 
 
 @pytest.fixture(params=["sqlite", *(["postgres"] if LONG else [])])
@@ -97,7 +102,7 @@ def address(request, tmp_path):
 
 
 def test_killed_under_load_it_has_all_that_it_acknowledged(address, tmp_path):
-    rng, acknowledged, back = random.Random(3), {}, []
+    rng, acknowledged, back, head = random.Random(3), {}, [], None
     for _ in range(KILLS):
         before = len(acknowledged)
         served, seconds = started(tmp_path, address)
@@ -106,7 +111,7 @@ def test_killed_under_load_it_has_all_that_it_acknowledged(address, tmp_path):
             time.sleep(rng.uniform(0.3, 1.0))
             served.stop(signal.SIGKILL)
         assert len(acknowledged) > before
-        check(address, acknowledged)
+        head = check(address, acknowledged, head)
     if LONG:
         print(f"{address}: {len(acknowledged)} acknowledged; ready within {max(back):.1f} s")
         assert max(back) < BACK

@@ -96,7 +96,7 @@ class Calls:
         if runtime.inline:
             runtime.catch_up()
         seq, settings = runtime.definition.now.current
-        played = role(settings, asked, self._declaration.seed, runtime.candidates.demoted)
+        played = role(settings, asked, self._declaration.seed_words, runtime.candidates.demoted)
         if settings.budget and asked.names:
             at = runtime.writer.clock if asked.at is None else asked.at
             asked = priced(asked, settings, runtime.windows.accounts, at)
@@ -112,7 +112,7 @@ class Calls:
         self, asked: Request, played: str, seq: int, settings: Settings, version: Version, X: Floats
     ) -> Choice:
         """Return probabilities and a draw; the caller holds the learner's lock."""
-        learner, seed = self._runtime.learner, self._declaration.seed
+        learner, seed = self._runtime.learner, self._declaration.seed_words
         at = asked.at
         if at is None:
             at = self._runtime.writer.believed if learner.timed or settings.trials else 0.0
@@ -125,7 +125,7 @@ class Calls:
         votes = self._votes(asked, played, settings, at) if settings.trials else NO_VOTES
         arms, p = decided(settings, asked, played, seed, X, view, votes)
         if votes:
-            words = seed, asked.id, view.policy
+            words = (*seed, asked.id, view.policy)
             live = chances(settings.exploration, settings, asked, view, X[0], words)
             votes = {LIVE: Vote(live, view.aged), **votes}
         theta = view.theta.copy()

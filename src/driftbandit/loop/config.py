@@ -20,7 +20,7 @@ from driftbandit import validate
 from driftbandit.durations import seconds
 from driftbandit.features import Features
 from driftbandit.loop import time_discount
-from driftbandit.loop.exploration import Floor, Rule
+from driftbandit.loop.exploration import Floor, Rule, Words
 from driftbandit.loop.prior import Prior
 from driftbandit.policies.auto import AutoDOMD
 from driftbandit.policies.domd import DOMD
@@ -32,6 +32,7 @@ CLOCKS = ("wall", "events")
 MODES = ("active", "apprentice")
 LEVEL = 0.95
 RUN_LENGTH = 1e7
+DRAWS = 2  # version of the draws of new loops
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_ARMS = 100_000  # of one catalogue
 
@@ -199,7 +200,7 @@ class Declaration(Recipe):
         metadata={"meaning": 'how long events are kept, such as "90d"; forever if None'},
         default=None,
     )
-    seed: int = field(default=0, metadata=meaning("of all draws"))
+    seed: int = field(default=0, metadata=meaning("of all draws, with the loop's name"))
     clock: str = field(
         metadata={
             "meaning": '"wall", or "events": time is the largest `at` so far, to fill in a past'
@@ -225,6 +226,8 @@ class Declaration(Recipe):
         default=None,
     )
     absent: ClassVar[Mapping[str, Any]] = {"prior": None}
+    name: str = ""  # of the loop, in every draw from version 2 on
+    draws: int = 1  # version of the draws; ledgers that say nothing have the first
     former: ClassVar[Mapping[str, str]] = {"keep": "retention"}
 
     def __post_init__(self) -> None:
@@ -236,6 +239,10 @@ class Declaration(Recipe):
             raise ValueError(f"clock must be one of {CLOCKS}, got {validate.show(self.clock)}")
         if self.key is not None:
             validate.text("key", self.key)
+        if self.draws not in (1, DRAWS):
+            raise ValueError(
+                f"draws of version {validate.show(self.draws)} are unknown: upgrade driftbandit"
+            )
         kept = self.retention
         self._set(
             policy=self._policy(),
@@ -277,6 +284,13 @@ class Declaration(Recipe):
                 "a learner for each key must be DOMD, which is small: leave policy out"
             )
         return policy
+
+    @cached_property
+    def seed_words(self) -> Words:
+        """The words that every draw of the loop begins with. Version 1 has the seed alone, so two
+        loops with one seed draw alike for equal ids; from version 2 on each loop has its own draws,
+        and an experiment in one says nothing about assignments in another."""
+        return (self.seed,) if self.draws == 1 else (self.seed, self.name)
 
     @cached_property
     def timed_policy(self) -> RowPolicy:

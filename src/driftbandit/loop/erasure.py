@@ -70,7 +70,8 @@ def _blank(runtime: Runtime, key: str, fresh: Relearning | None) -> Erasure:
     runtime.training.wait()
     runtime.trainer.forget()
     done = Erasure(len(seqs), decisions, fresh is not None)
-    event = Event(windows.seq + 1, "erase", 0.0, data=encode(Erase(done.events, done.relearned)))
+    said = Erase(done.events, done.relearned, seqs)
+    event = Event(windows.seq + 1, "erase", 0.0, data=encode(said))
     if fresh:
         fresh.put_in()
     runtime.learner.drop(key)

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 
 class LedgerError(ValueError):
     """The ledger cannot be read or written: the remedy is outside the program."""
+
+
+WRONG = (
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    AssertionError,
+    StopIteration,
+)
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turn what goes wrong while something stored is read into a `LedgerError`."""
+    try:
+        yield
+    except LedgerError:
+        raise
+    except WRONG as error:
+        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise LedgerError(
+            f"{what} cannot be read ({why}): restore the ledger from a copy if it is damaged"
+        ) from error
 
 
 class ConflictError(ValueError):

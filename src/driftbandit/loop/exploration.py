@@ -1,7 +1,8 @@
 """Exploration: rules that turn a learner into decisions whose probabilities are known exactly.
 
-Randomness comes from a hash of words, such as (the loop's seed, the decision's id, the policy's
-name), and never from a clock or a stream: the same words and learner give the same decision.
+Randomness comes from a hash of words, such as (the loop's seed, its name, the decision's id, the
+policy's name), and never from a clock or a stream: the same words and learner give the same
+decision.
 """
 
 from __future__ import annotations

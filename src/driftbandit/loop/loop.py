@@ -380,6 +380,12 @@ class Loop:
         """A fingerprint of the learner: equal for learners that are equal bit for bit."""
         return self.runtime.learner.digest
 
+    @property
+    def head(self) -> str:
+        """The head of the ledger's chain, as "seq:hash". Keep it elsewhere: `driftbandit verify
+        --head` then finds events that were cut off or rewritten."""
+        return str(self.ledger.head)
+
     def close(self) -> None:
         """Stop. Everything that was acknowledged is in the ledger, closed or not."""
         self.runtime.close()

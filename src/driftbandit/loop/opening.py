@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, NoReturn
 
-from driftbandit.loop.config import Declaration, Settings
+from driftbandit.loop.config import DRAWS, Declaration, Settings
 from driftbandit.loop.state.catalogue import check_arms
 from driftbandit.loop.state.definition import Definition, define
+from driftbandit.loop.storage.chain import BEGINS
 from driftbandit.loop.storage.events import Event, encode, plain
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.storage.store import is_url
@@ -36,6 +37,8 @@ def declared(ledger: Ledger, given: Mapping[str, Any]) -> Definition:
         found = define(ledger.lasting())
         if found is None:
             _declare(ledger, given)
+        else:
+            _begin_chain(ledger, found)
     if found is None:
         return declared(ledger, given)
     for field in fields(found.declaration):
@@ -50,7 +53,8 @@ def _declare(ledger: Ledger, given: Mapping[str, Any]) -> None:
         if given.get(name) is None:
             raise ValueError(f"{ledger.path!r} has no loop {ledger.name!r} yet: pass {name}=")
     names = {field.name for field in fields(Declaration)}
-    declaration = Declaration(**{k: v for k, v in given.items() if k in names and v is not None})
+    chosen = {k: v for k, v in given.items() if k in names and v is not None}
+    declaration = Declaration(**chosen, name=ledger.name, draws=DRAWS)
     settings = Settings().changed(given)
     if declaration.arms is not None:
         rows = [columns for _, columns in declaration.arms]
@@ -61,6 +65,14 @@ def _declare(ledger: Ledger, given: Mapping[str, Any]) -> None:
         Event(k, kind, now, data=encode(r.to_dict())) for k, (kind, r) in enumerate(recipes, 1)
     ]
     ledger.append(events)
+
+
+def _begin_chain(ledger: Ledger, found: Definition) -> None:
+    """Begin the chain of a ledger that has none yet."""
+    head = ledger.newest()
+    if head.link is None:
+        now = time.time() if found.declaration.clock == "wall" else 0.0
+        ledger.append([Event(head.seq + 1, BEGINS, now)])
 
 
 def _same(found: Definition, name: str, value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""`driftbandit serve`, `api-keys`, `backup`, `erase` and `repair`."""
+"""`driftbandit serve`, `api-keys`, `backup`, `verify`, `erase` and `repair`."""
 
 from __future__ import annotations
 
@@ -176,6 +176,25 @@ def _moment(text: str) -> Any:
         raise ValueError(
             f"--at is seconds since the epoch or a date such as 2026-11-18T12:00Z, got {text!r}"
         ) from None
+
+
+def verify(
+    file: Ledger,
+    name: Annotated[
+        str | None, typer.Option(help="Name of a loop; all of them if left out.")
+    ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(help="A head that was kept elsewhere, as health shows it: 1234:9f2c..."),
+    ] = None,
+) -> None:
+    """Check that every event is as it was stored: edits, gaps and, with a head, a cut tail."""
+    from driftbandit.loop.reporting.verification import verify as verified
+
+    found = verified(file, name, head)
+    print(*found, sep="\n")
+    if not all(each.holds for each in found):
+        raise typer.Exit(1)
 
 
 @api_keys.command()

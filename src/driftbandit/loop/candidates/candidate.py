@@ -19,7 +19,7 @@ class Candidate:
     """`seq` is that of the event that declared it."""
 
     def __init__(self, seq: int, shadow: Shadow, declaration: Declaration) -> None:
-        self.seq, self.shadow, self._seed = seq, shadow, declaration.seed
+        self.seq, self.shadow, self._seed = seq, shadow, declaration.seed_words
         self.learner = learner_for(declaration, shadow.version)
         self.unread = 0  # latest decisions that it could not read
 
@@ -37,7 +37,7 @@ class Candidate:
 
     def vote(self, X: Floats, settings: Settings, request: Request, view: View) -> Vote:
         """Return what it would do with arms X (K, size)."""
-        words = self._seed, request.id, view.policy
+        words = (*self._seed, request.id, view.policy)
         rule = self.exploration(settings)
         return Vote(chances(rule, settings, request, view, X, words), view.aged)
 

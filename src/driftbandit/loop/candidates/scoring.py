@@ -20,7 +20,7 @@ from driftbandit.loop.deciding import slates
 from driftbandit.loop.deciding.choose import chances
 from driftbandit.loop.deciding.payloads import answered, asked_for, voted
 from driftbandit.loop.deciding.types import Answer, Request, Votes
-from driftbandit.loop.exploration import means
+from driftbandit.loop.exploration import Words, means
 from driftbandit.loop.learning.learner import Learner
 from driftbandit.loop.state.definition import Definition
 from driftbandit.loop.state.reward_windows import Example
@@ -37,7 +37,7 @@ class LoggedDecision(NamedTuple):
     settings: Settings
     votes: Votes  # of a trial
     version: str
-    seed: int
+    seed: Words
 
     @property
     def not_comparable(self) -> str:
@@ -85,7 +85,7 @@ def logged_decision(event: Event, definition: Definition) -> LoggedDecision:
         definition.settings[data.settings],
         voted(data),
         data.version,
-        definition.declaration.seed,
+        definition.declaration.seed_words,
     )
 
 
@@ -107,7 +107,7 @@ class LivePolicy:
     def vote(self) -> Floats:
         """What it would do."""
         logged, view = self._logged, self._view
-        words, settings = (logged.seed, logged.request.id, view.policy), logged.settings
+        words, settings = (*logged.seed, logged.request.id, view.policy), logged.settings
         return chances(settings.exploration, settings, logged.request, view, self._X, words)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from driftbandit.bandit import Bandit
 from driftbandit.loop.config import Settings
+from driftbandit.loop.deciding.pricing import SPENT_ROLE
 from driftbandit.loop.deciding.shares import ANY_SHARE, within_shares
 from driftbandit.loop.deciding.types import Request, View, Votes
 from driftbandit.loop.exploration import Rule, Terms, Words, completed, draw, means, pick
@@ -25,7 +26,7 @@ from driftbandit.policies.base import Floats, Ints
 NO_VOTES: Votes = {}
 
 
-def role(settings: Settings, request: Request, seed: int, demoted: bool) -> str:
+def role(settings: Settings, request: Request, seed: Words, demoted: bool) -> str:
     """Return whether exploration decides ("active"), or why the default is played."""
     if settings.needs_default and request.default is None:
         given = "a guard" if settings.guard else f"mode={settings.mode!r}"
@@ -42,18 +43,18 @@ def role(settings: Settings, request: Request, seed: int, demoted: bool) -> str:
     return "apprentice" if demoted else settings.mode
 
 
-def held_out(settings: Settings, request: Request, seed: int) -> bool:
+def held_out(settings: Settings, request: Request, seed: Words) -> bool:
     """Return whether a key is in the share that always gets the default; without a key each
     decision is drawn on its own."""
     own = request.id if request.key is None else request.key
-    return draw(seed, own, "holdout") < settings.holdout
+    return draw(*seed, own, "holdout") < settings.holdout
 
 
 def decided(
     settings: Settings,
     request: Request,
     role: str,
-    seed: int,
+    seed: Words,
     X: Floats,
     view: View,
     votes: Votes = NO_VOTES,
@@ -61,11 +62,10 @@ def decided(
 ) -> tuple[list[int], Floats]:
     """Return the arm at every position, and probabilities (k, K), from rows X (k, K, size) and the
     `votes` of candidates in a trial. With what was `chosen` already, the probabilities it had."""
-    words: Words = (seed, request.id, view.policy)
     k, n_arms = X.shape[:2]
     left, arms, p = np.arange(n_arms), list[int](), np.zeros((k, n_arms))
     for position in range(k):
-        named = words if request.k is None else (*words, position)
+        named = _words(seed, request, view.policy, position)
         rows = X[0] if request.k is None else X[position, left]
         own = _acting(settings, request, role, view, rows, named, left)
         p[position, left] = mixed(own, settings.trials, votes) if votes else own
@@ -74,6 +74,29 @@ def decided(
         if request.k is not None:
             left = left[left != arms[-1]]
     return arms, p
+
+
+def _words(seed: Words, request: Request, policy: str, position: int) -> Words:
+    """Return the words of a draw: each position of a slate has its own."""
+    words = (*seed, request.id, policy)
+    return words if request.k is None else (*words, position)
+
+
+def drawn(request: Request, seed: Words, policy: str, p: Sequence[Sequence[float]]) -> list[int]:
+    """Return the arms that logged probabilities give again. A draw from what was logged is the same
+    on every machine, also where the probabilities themselves agree to rounding only."""
+    named = (_words(seed, request, policy, position) for position in range(len(p)))
+    return [pick(np.array(each), words) for each, words in zip(p, named)]
+
+
+def possible_roles(settings: Settings, request: Request, seed: Words) -> set[str]:
+    """Return the roles that a logged decision may have had. Which client has played its default
+    alone, and when the guard let the default take over, is not known from the decision."""
+    if not request.names:
+        return {"empty"}
+    if settings.holdout and held_out(settings, request, seed):
+        return {"holdout", "fallback"}
+    return {settings.mode, "apprentice", "fallback", *([SPENT_ROLE] if settings.budget else [])}
 
 
 def _acting(

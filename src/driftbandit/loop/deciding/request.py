@@ -13,6 +13,8 @@ from driftbandit.loop.state.catalogue import Catalogue, Selection
 from driftbandit.loop.storage.events import plain_columns
 from driftbandit.validate import show
 
+ONE_TYPE = ({str}, {int})  # of the names of arms, as they nearly always are
+
 
 def request(
     context: Any,
@@ -43,7 +45,7 @@ def request(
     names, rows = _arms(arms)
     own = new_id() if id is None else validate.text("id", id)
     if key is not None:
-        validate.text("key", key)
+        key = validate.text("key", key)
     if default is not None or k is not None or not names:
         default = _checked_default(names, rows, default, k)
     if k is not None and POSITION in context:
@@ -64,8 +66,13 @@ def _arms(arms: Any) -> tuple[list[Name], list[Any]]:
             "arms must be a mapping from names to columns, such as {'a': {'price': 9}}, or a list "
             f"of columns, got {show(arms)}"
         )
-    if not {str, int}.issuperset(map(type, names)):
+    if {*map(type, names)} not in ONE_TYPE:
         names = [_name(each) for each in names]
+        if len({str(each) for each in names}) < len(names):  # which is what logs and HTTP show
+            raise ValueError(
+                f"every arm needs a name of its own, also as text, got {show(names)}: 1 and '1' "
+                "look the same in a log"
+            )
     return names, [plain_columns(row) if isinstance(row, Mapping) else row for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""Audits: any logged probability can be computed again."""
+"""Audits: any logged probability can be computed again, and the draw that was made from it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from driftbandit.loop.deciding.choose import decided
+from driftbandit.loop.deciding.choose import decided, drawn, possible_roles
 from driftbandit.loop.deciding.explain import reasons
 from driftbandit.loop.deciding.payloads import answered, asked_for
 from driftbandit.loop.deciding.pricing import spends
 from driftbandit.loop.deciding.slates import read_by, rows
 from driftbandit.loop.deciding.types import View, Why
-from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.errors import LedgerError, reading
 from driftbandit.loop.learning.learner import Learner
 from driftbandit.loop.state.definition import Definition
 from driftbandit.loop.storage.events import SPENT, Decide, Event, Spend
@@ -27,7 +27,9 @@ NEVER = (0.0,)  # how old a candidate was that had no vote
 
 class Audit(NamedTuple):
     """A decision's probabilities as they were logged and as the log gives them again: of all arms,
-    at one position of a slate after the other."""
+    at one position of a slate after the other. `chosen` are the arms that were logged, by their
+    place, and `drawn` those that seed, id and logged probabilities give; `role_agrees` says whether
+    the settings and the holdout give the role."""
 
     id: str
     logged: list[float]
@@ -35,6 +37,9 @@ class Audit(NamedTuple):
     whys: list[Why | None]  # for every position
     logged_prices: Sequence[float] = ()  # of budgets: price, bound, and the costs of all arms
     computed_prices: Sequence[float] = ()
+    chosen: Sequence[int | None] = ()
+    drawn: Sequence[int | None] = ()
+    role_agrees: bool = True
 
     @property
     def why(self) -> Why | None:
@@ -45,7 +50,8 @@ class Audit(NamedTuple):
     def agrees(self) -> bool:
         prices = all(map(_is_close, self.logged_prices, self.computed_prices))
         same = all(math.isclose(*both, abs_tol=CLOSE) for both in zip(self.logged, self.computed))
-        return same and prices and len(self.logged) == len(self.computed)
+        same = same and prices and len(self.logged) == len(self.computed)
+        return same and self.chosen == self.drawn and self.role_agrees
 
 
 def audit(ledger: Ledger, definition: Definition, id: str) -> Audit:
@@ -127,6 +133,13 @@ def _in_order(ledger: Ledger) -> list[tuple[int, Event]]:
 def _audited(
     definition: Definition, event: Event, state: State, prices: Mapping[int, dict[str, Spend]]
 ) -> Audit:
+    with reading(f"decision {event.id!r}"):
+        return _decided_again(definition, event, state, prices)
+
+
+def _decided_again(
+    definition: Definition, event: Event, state: State, prices: Mapping[int, dict[str, Spend]]
+) -> Audit:
     data: Decide = event.read()
     id, learner = str(event.id), state.learner
     request, answer = asked_for(event, data), answered(data)
@@ -136,7 +149,7 @@ def _audited(
     if (learner.seq, learner.examples) != (seq, examples):
         raise LedgerError(f"the log does not lead to decision {id!r}: restore it from a copy")
     features = definition.versions[data.version].features
-    settings, seed = definition.settings[data.settings], definition.declaration.seed
+    settings, seed = definition.settings[data.settings], definition.declaration.seed_words
     view, X = learner.seen(aged, event.key), rows(features, read_by(features, request))
 
     def seen(name: str, one: Learner) -> View:
@@ -147,4 +160,14 @@ def _audited(
     whys = reasons(features, request, answer, view.bandit.theta)
     logged, known = _numbers(data.spend), prices.get(event.seq, data.spend)
     p_logged = [x for each in answer.p for x in each]
-    return Audit(id, p_logged, p.ravel().tolist(), whys, logged, _numbers(known))
+    return Audit(
+        id,
+        p_logged,
+        p.ravel().tolist(),
+        whys,
+        logged,
+        _numbers(known),
+        [*answer.choices],
+        [*drawn(request, seed, view.policy, answer.p)],
+        answer.role in possible_roles(settings, request, seed),
+    )

@@ -79,6 +79,7 @@ class Health:
     | `curve` | the same over time, in windows |
     | `metrics` | by name and arm |
     | `budget` | budgets by name: price, what was spent, bound, and what the cheapest arm costs |
+    | `head` | the newest hash of the ledger's chain: kept elsewhere, it shows what was rewritten |
     | `changed` | terms that have moved since the date that was asked for |
     | `clock` | what is wrong with the clock, and what the loop does about it; "" if nothing is |
     """
@@ -104,6 +105,7 @@ class Health:
     values: Mapping[str, Mean | None]
     curve: tuple[Window, ...]
     metrics: Mapping[str, Mapping[str, Mean | None]]
+    head: str
     changed: tuple[Change, ...]
     budget: Mapping[str, BudgetStatus]
     clock: str = ""
@@ -190,6 +192,7 @@ def health(runtime: Runtime, since: float | None) -> Health:
         values={name: value(lines, target, reward) for name, target in TARGETS.items()},
         curve=curve(lines, TARGETS, reward),
         metrics=metrics(lines),
+        head=str(ledger.head),
         changed=tuple(
             changes(ledger, definition, runtime.learner, since) if since is not None else ()
         ),

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from driftbandit.features import Features
 from driftbandit.loop.config import Declaration, Settings
+from driftbandit.loop.errors import reading
 from driftbandit.loop.exploration import Rule
 from driftbandit.loop.state.asking import Asking
 from driftbandit.loop.state.catalogue import Catalogue, CatalogueArm
@@ -20,6 +21,7 @@ from driftbandit.policies.growth import grown_policy
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.recipe import Recipe
 from driftbandit.reward import Reward
+from driftbandit.validate import show
 
 
 class Version:
@@ -65,6 +67,12 @@ class Shadow(Recipe):
     exploration: Rule | None = None
     history: bool = False  # older logs do not say
     former: ClassVar[Mapping[str, str]] = {"rule": "exploration"}
+
+    def __post_init__(self) -> None:
+        parts = (self.features, Features), (self.policy, RowPolicy), (self.exploration, Rule | None)
+        for given, kind in parts:
+            if not isinstance(given, kind):
+                raise ValueError(f"a candidate's parts are of another type, got {show(given)}")
 
     @property
     def version(self) -> Version:
@@ -115,6 +123,10 @@ class Definition:
         """Return what the loop is after one more event; the same value if that is known."""
         if event.seq <= self.seq:
             return self
+        with reading(f"event {event.seq}"):
+            return self._after(event)
+
+    def _after(self, event: Event) -> Definition:
         data, kind = event.read(), event.kind
         now = replace(self, seq=event.seq)
         if kind in ("configure", *CHANGES):
@@ -149,20 +161,25 @@ class Definition:
         return replace(self, versions={**rest, version.name: version})
 
 
+def _declared(event: Event) -> Definition:
+    declaration: Declaration = Recipe.from_dict(event.read())
+    first = Version(declaration.features, declaration.timed_policy, declaration.half_life)
+    asking = {event.seq: Asking().after(event)}
+    arms = declaration.arms
+    own = None if arms is None else {name: CatalogueArm(row) for name, row in arms}
+    catalogue = None if own is None else Catalogue(own)
+    return Definition(
+        declaration, {}, {first.name: first}, {}, asking, event.seq, Spending(), catalogue
+    )
+
+
 def define(events: Iterable[Event]) -> Definition | None:
     """Return what lasting events say, in order; None if there are none."""
     found: Definition | None = None
     for event in events:
         if found is None:
-            declaration: Declaration = Recipe.from_dict(event.read())
-            first = Version(declaration.features, declaration.timed_policy, declaration.half_life)
-            asking = {event.seq: Asking().after(event)}
-            arms = declaration.arms
-            own = None if arms is None else {name: CatalogueArm(row) for name, row in arms}
-            catalogue = None if own is None else Catalogue(own)
-            found = Definition(
-                declaration, {}, {first.name: first}, {}, asking, event.seq, Spending(), catalogue
-            )
+            with reading(f"event {event.seq}"):
+                found = _declared(event)
         else:
             found = found.after(event)
     return found

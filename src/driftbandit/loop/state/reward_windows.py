@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from driftbandit.loop.state.accounts import Accounts
 from driftbandit.loop.state.asking import Asking
 from driftbandit.loop.state.clock import LoopClock, Situation
-from driftbandit.loop.storage.events import CHANGES, SILENT, SPENT, Event
+from driftbandit.loop.storage.events import CHANGES, SILENT, SPENT, UNCOUNTED, Event
 
 Position = int | None  # in a slate, or None for a decision that is not one
 UNREWARDED = 7 * 86400.0  # seconds for which a decision without a wait is open
@@ -203,7 +203,7 @@ class RewardWindows:
         self.seq = event.seq
         if event.kind not in SILENT:
             self._tell(event)
-        if event.kind != "checkpoint":  # a cache is no fact
+        if event.kind not in UNCOUNTED:
             word = outcome.word
             self.counts[f"{event.kind} {word}" if word else event.kind] += 1
         return outcome

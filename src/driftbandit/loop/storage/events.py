@@ -19,7 +19,9 @@
 | leap | | nothing: `at` is a reading of the clock that is too far off to be believed at once |
 | repair | | `by`: "loop" or "user"; `at` is the time from here on |
 | checkpoint | | what the learner was like; its numbers are stored beside the event |
-| erase | | how many decisions were blanked |
+| erase | | how many events were blanked, and which |
+| chain | | nothing: here the chain of a ledger of version 0.2 begins |
+| anchor | | what was before is gone: the first event that is kept, the link that it goes on from |
 
 A payload is JSON with a version `v`. Version 1 is that of driftbandit 0.2: its words are read as
 today's (`_upgraded`), and what is stored is never rewritten.
@@ -43,7 +45,8 @@ VERSION = 2  # of payloads that are written
 FORMER = {"set": "configure", "grow": "add_features"}  # kinds of version 1
 CHANGES = ("add_features", "shadow", "retire", "promote", "demote", "recount")  # of learners, too
 LASTING = ("declare", "configure", "arm", *CHANGES)  # kept when older events are dropped
-SILENT = (*LASTING, "checkpoint", "erase")  # their `at` says nothing of the time of decisions
+UNCOUNTED = ("checkpoint", "chain", "anchor")  # they say nothing of decisions and rewards
+SILENT = (*LASTING, *UNCOUNTED, "erase")  # their `at` says nothing of the time of decisions
 
 
 class Spend(Struct, array_like=True):
@@ -91,6 +94,19 @@ class Decide(Struct, omit_defaults=True):
     spend: dict[str, Spend] = {}
     priced: int = 0
 
+    def is_whole(self) -> bool:
+        """Return whether the parts fit together."""
+        n, names = len(self.choices), len(self.names)
+        defaults = self.default if isinstance(self.default, list) else [self.default]
+        return (
+            n == len(self.p) == len(self.means) == (self.k or 1)
+            and names == len(self.arms)
+            and all(each is None or 0 <= each < names for each in self.choices)
+            and all(len(each) == names for each in self.p)
+            and (isinstance(self.default, list) is (self.k is not None) or self.default is None)
+            and (names == 0 or all(each is None or each in self.names for each in defaults))
+        )
+
 
 class RewardGiven(Struct, omit_defaults=True):
     """What a decision gave. `of` is the decision's seq, None if it is not there yet."""
@@ -130,6 +146,7 @@ class Checkpoint(Struct):
     panel: dict[str, Any] | None = None  # candidates and comparisons
     size: int | None = None  # bytes of the live learner; the candidates' follow
     accounts: dict[str, Any] | None = None  # of budgets
+    whole: str | None = None  # digest of all these bytes
 
 
 class Retire(Struct):
@@ -148,6 +165,15 @@ class Promote(Struct):
 class Erase(Struct):
     events: int
     relearn: bool
+    seqs: list[int] = []  # which they were; version 0.2 did not say
+
+
+class Anchor(Struct):
+    """Where the kept part of a chain begins; `kept` is a digest of lasting events before it."""
+
+    start: int
+    link: str | None
+    kept: str
 
 
 class Repair(Struct):
@@ -178,6 +204,7 @@ PAYLOADS: dict[str, Any] = {
     "promote": Promote,
     "erase": Erase,
     "repair": Repair,
+    "anchor": Anchor,
     "add_features": AddFeatures,
     "arm": ArmChange,
 }  # others are mappings: recipes, evidence, nothing
@@ -219,12 +246,14 @@ class Event(Struct):
         try:
             if self.v < VERSION:
                 raw = _upgraded(self.kind, _mapping.decode(self.data))
-                return msgspec.convert(raw, PAYLOADS.get(self.kind, dict[str, Any]))
-            return _decoders.get(self.kind, _mapping).decode(self.data)
+                said = msgspec.convert(raw, PAYLOADS.get(self.kind, dict[str, Any]))
+            else:
+                said = _decoders.get(self.kind, _mapping).decode(self.data)
+            if self.kind != "decide" or said.is_whole():
+                return said
         except DAMAGE:
-            raise LedgerError(
-                f"event {self.seq} is damaged: restore the ledger from a copy"
-            ) from None
+            pass
+        raise LedgerError(f"event {self.seq} is damaged: restore the ledger from a copy")
 
 
 def event(
@@ -286,6 +315,8 @@ def plain(value: Any, depth: int = DEPTH + 8) -> Any:
         return [plain(v, depth - 1) for v in value]
     if isinstance(value, np.ndarray):
         return plain(value.tolist(), depth)
+    if isinstance(value, np.floating):  # the item of a long double is a long double again
+        return _finite(float(value))
     if isinstance(value, np.generic):
         return plain(value.item())
     if value is None or isinstance(value, bool):

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from driftbandit.loop.errors import LedgerError
-from driftbandit.loop.storage.events import Event, event
-from driftbandit.loop.storage.store import WriterLock, connect
+from driftbandit.loop.storage.chain import BEGINS, Head, genesis, kept_digest, sealed, split
+from driftbandit.loop.storage.events import Anchor, Event, encode, event
+from driftbandit.loop.storage.store import WriterLock, connect, is_url
 
 MOST = 100  # rows in one statement
 CHUNK = 2000  # events read at once
@@ -45,6 +46,7 @@ class Ledger:
             if not found:
                 raise LedgerError(f"{self.path!r} has no loop {name!r}: check the name")
             self._loop: int = found[0][0]
+            self.head = self.newest()  # as far as this process knows
             self.refresh()
         except BaseException:
             self.close()
@@ -66,6 +68,26 @@ class Ledger:
     def last(self) -> int:
         """Return the seq of the newest event, 0 if there is none."""
         return int(self._ask("last_seq")[0][0] or 0)
+
+    def newest(self) -> Head:
+        """Return where the chain is now, whichever process has written last."""
+        found = self._ask("newest_seal")
+        return Head(found[0][0], split(found[0][1])[0]) if found else Head(0, genesis(self.name))
+
+    def sealed(self, since: int) -> Iterator[tuple[Event, bytes | None]]:
+        """Yield events from `since` on with their seals, in order; some may be missing."""
+        while chunk := self._ask("sealed_events_from", since, CHUNK):
+            yield from ((event(*row[:-1]), row[-1]) for row in chunk)
+            since = chunk[-1][0] + 1
+
+    def anchor(self) -> Event | None:
+        """Return the newest event that says where the kept part of the chain begins."""
+        return next((event(*row) for row in self._ask("newest_anchor")), None)
+
+    def kept_digest(self, start: int) -> str:
+        """Return the digest of the lasting events that are kept from before `start`."""
+        rows = self._ask("sealed_lasting_events", start)
+        return kept_digest((event(*row[:-1]), split(row[-1])[2]) for row in rows)
 
     def read(self, since: int = 1, *, light: bool = False) -> Iterator[Event]:
         """Yield events from `since` on, in order; `light` leaves the data of decisions out,
@@ -137,26 +159,51 @@ class Ledger:
         """Keep other processes from writing; all of it is stored at the end. Gives what they have
         stored after the event `seq`."""
         with self.lock.turn("light_events_after", self._loop, seq, long=long) as rows:
-            yield self._next(rows, seq)
+            yield self._others(rows, seq)
 
     def after(self, seq: int) -> list[Event]:
         """Return what other processes have stored after the event `seq`, without a turn."""
-        return self._next(self.lock.read("light_events_after", self._loop, seq), seq)
+        return self._others(self.lock.read("light_events_after", self._loop, seq), seq)
+
+    def _others(self, rows: list[Any], seq: int) -> list[Event]:
+        """Return what other processes have stored; the chain goes on from there."""
+        if rows:
+            self.head = Head(rows[-1][0], split(rows[-1][-1])[0])
+        return self._next([row[:-1] for row in rows], seq)
 
     def append(self, events: Sequence[Event], states: States = ()) -> None:
         """Store events, and the numbers of those that are checkpoints: all of it or nothing."""
         if not states and len(events) <= MOST:
-            if events:
-                self._store.insert(self._loop, events)  # alone in its transaction: one call
+            if events:  # alone in its transaction: one call
+                self._insert(events)
             return
         with self._store.transaction():
             self._append(events, states)
 
     def _append(self, events: Sequence[Event], states: States) -> None:
         for k in range(0, len(events), MOST):
-            self._store.insert(self._loop, events[k : k + MOST])
+            self._insert(events[k : k + MOST])
         for seq, state in states:
             self._store.run("save_checkpoint", self._loop, seq, state)
+
+    def _insert(self, events: Sequence[Event]) -> None:
+        """Store events as the next ones of the chain."""
+        before, head = events[0].seq - 1, self.head
+        if head.seq != before:  # other processes have stored events that this one has replayed
+            head = Head(before, self._link(before))
+        if head.link is None and events[0].kind == BEGINS:
+            head = Head(before, genesis(self.name))
+        seals, head = sealed(head, events)
+        self._store.insert(self._loop, events, seals)
+        self.head = head
+
+    def _link(self, seq: int) -> bytes | None:
+        found = self._ask("seal_at", seq)
+        return split(found[0][0])[0] if found else None
+
+    def check_place(self) -> None:
+        """Raise if the ledger is no longer where it was opened."""
+        self._store.check_place()
 
     def publish(self, examples: int, about: str, state: bytes) -> None:
         """Leave the learner to processes that decide elsewhere; it never goes back."""
@@ -203,13 +250,22 @@ class Ledger:
         """Store that no copies are left, unless there was another erasure meanwhile."""
         self._store.run("set_purged", self._loop, unpurged)
 
-    def rest_on(self, base: int, start: int) -> None:
+    def rest_on(self, base: int, start: int, seq: int, at: float) -> Event | None:
         """Let replays start from the checkpoint `base` from now on; older ones go. Events before
-        `start` are not kept, and `sweep` deletes them. Does nothing while a reader needs them."""
+        `start` are not kept, and `sweep` deletes them. Returns the anchor of the chain, which is
+        the event `seq`, or None while a reader needs what is kept."""
         with self._pinning:
-            if not self._pins:
-                with self._store.transaction():
-                    self._rest_on(base, start)
+            if self._pins:
+                return None
+            made = Event(seq, "anchor", at, data=encode(self._anchor(start)))
+            with self._store.transaction():
+                self._rest_on(base, start)
+                self._append([made], ())
+            return made
+
+    def _anchor(self, start: int) -> Anchor:
+        link = self._link(start - 1)
+        return Anchor(start, link.hex() if link else None, self.kept_digest(start))
 
     def _rest_on(self, base: int, start: int) -> None:
         self._store.run("blank_checkpoints_before", self._loop, base)
@@ -239,10 +295,18 @@ class Ledger:
         return self._store.ask(query, self._loop, *values)
 
 
+def exists(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path names a file that is there, or a database."""
+    return is_url(path) or os.path.isfile(path)
+
+
 def names(path: str | os.PathLike[str], *, write: bool = True) -> list[str]:
     """Return the loops that are declared in a store; with `write` it is made if there is none."""
-    store = connect(path, write=write)
-    try:
+    with closing(connect(path, write=write)) as store:
         return [row[0] for row in store.ask("declared_loops")]
-    finally:
-        store.close()
+
+
+def stored(path: str | os.PathLike[str]) -> list[str]:
+    """Return the loops of which a store has events, whole or not."""
+    with closing(connect(path, write=False)) as store:
+        return [row[0] for row in store.ask("stored_loops")]

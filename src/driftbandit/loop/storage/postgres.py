@@ -30,7 +30,7 @@ except ImportError:
 
 WRITERS = 0x64726966  # "drif": the first half of our locks; the other half is the loop
 TRAINER = WRITERS + 1
-ROW = "(%s,%s,%s,%s,%s,%s,%s,%s,%s)"
+ROW = "(%s,%s,%s,%s,%s,%s,%s,%s,%s,%s)"
 COUNTED = "CREATE TABLE driftbandit_migration (step INTEGER PRIMARY KEY)"
 REWRITTEN = 64_000_000  # bytes of a table that is rewritten while decisions wait
 PATIENCE = 10  # seconds to wait for a connection
@@ -106,11 +106,11 @@ class Postgres:
         with self._translated():
             return int(self._writer.execute(self._queries[query], values).rowcount)
 
-    def insert(self, loop: int, events: Sequence[Event]) -> None:
+    def insert(self, loop: int, events: Sequence[Event], seals: Sequence[bytes | None]) -> None:
         rows = ",".join([ROW] * len(events))
         values: list[Any] = []
-        for e in events:
-            values += (loop, e.seq, e.kind, e.at, e.id, e.key, e.data, e.k, e.v)
+        for e, seal in zip(events, seals):
+            values += (loop, e.seq, e.kind, e.at, e.id, e.key, e.data, e.k, e.v, seal)
         with self._translated():
             self._writer.execute(f"{self._queries['insert_events']} {rows}", values)
 
@@ -121,6 +121,9 @@ class Postgres:
     def transaction(self) -> Iterator[None]:
         with self._translated(), self._writer.transaction():
             yield
+
+    def check_place(self) -> None:
+        """Do nothing: a database does not move while a connection is open."""
 
     def lock(self, name: str, *, alone: bool) -> AdvisoryLock:
         """Join the processes that write to this loop, or be the only one."""

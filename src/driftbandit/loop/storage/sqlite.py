@@ -12,12 +12,13 @@ from typing import Any
 
 from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.storage.events import Event
+from driftbandit.loop.storage.one_name import hold, identity, release
 from driftbandit.loop.storage.sql import migrations, queries
 
 MEMORY = ":memory:"
 SYNCHRONOUS = "FULL"  # what is stored survives a power cut
 APPLICATION = 0x64726966  # "drif": whose file it is
-ROW = "(?,?,?,?,?,?,?,?,?)"
+ROW = "(?,?,?,?,?,?,?,?,?,?)"
 
 _opened: dict[str, int] = {}  # files that a process has had open
 
@@ -32,10 +33,17 @@ class SQLite:
             _check_fork(self.path)
         self._queries = queries("sqlite")
         self._reading = threading.Lock()  # readers share one connection
+        self._file = None if self.path == MEMORY else hold(self.path)
         with self._translated():
-            self._writer = self._connect(write)
-            self._reader = self._writer
             try:
+                self._writer = self._reader = self._connect(write)
+            except BaseException:
+                release(self._file)
+                raise
+            try:
+                self._number("user_version")  # SQLite makes a new file when it is first read
+                if self._file is None and self.path != MEMORY:
+                    self._file = hold(self.path)
                 self._migrate(write)
                 if self.path != MEMORY:
                     self._reader = self._connect(write=False)
@@ -87,11 +95,11 @@ class SQLite:
         with self._translated():
             return self._writer.execute(self._queries[query], values).rowcount
 
-    def insert(self, loop: int, events: Sequence[Event]) -> None:
+    def insert(self, loop: int, events: Sequence[Event], seals: Sequence[bytes | None]) -> None:
         rows = ",".join([ROW] * len(events))
         values: list[Any] = []
-        for e in events:
-            values += (loop, e.seq, e.kind, e.at, e.id, e.key, e.data, e.k, e.v)
+        for e, seal in zip(events, seals):
+            values += (loop, e.seq, e.kind, e.at, e.id, e.key, e.data, e.k, e.v, seal)
         try:
             self._writer.execute(f"{self._queries['insert_events']} {rows}", values)
         except sqlite3.Error as error:
@@ -134,9 +142,19 @@ class SQLite:
         reader = "another connection reads the file (a backup, or an open sqlite3 shell)"
         return f"{reader}, so {self.path}-wal has copies" if busy else ""
 
+    def check_place(self) -> None:
+        """Raise if the file is no longer where it was opened: what is stored would be lost."""
+        if self._file is not None and identity(self.path) != self._file:
+            raise LedgerError(
+                f"{self.path!r} was moved, deleted or replaced while it was open: put it back, or "
+                "restore a copy, and open the loop again"
+            )
+
     def close(self) -> None:
         self._reader.close()
         self._writer.close()
+        release(self._file)
+        self._file = None
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -179,7 +197,10 @@ class FileLock(OnlyWriter):
         _check_fork(path)
         try:
             self._base = sqlite3.connect(
-                f"{path}.{name}.lock", timeout=0.0, isolation_level=None, check_same_thread=False
+                f"{os.path.realpath(path)}.{name}.lock",  # one lock, also through a symbolic link
+                timeout=0.0,
+                isolation_level=None,
+                check_same_thread=False,
             )
             self._base.execute("BEGIN EXCLUSIVE")
         except sqlite3.Error as error:

@@ -52,14 +52,17 @@ class Store(Protocol):
         """Change something; return how many rows. Outside a transaction it has reached the disk
         when this returns."""
 
-    def insert(self, loop: int, events: Sequence[Event]) -> None:
-        """Store events with one statement."""
+    def insert(self, loop: int, events: Sequence[Event], seals: Sequence[bytes | None]) -> None:
+        """Store events and their seals in the chain with one statement."""
 
     def many(self, values: Sequence[int]) -> Any:
         """Return numbers as one parameter of a query."""
 
     def transaction(self) -> AbstractContextManager[None]:
         """Do all of what is inside, or nothing."""
+
+    def check_place(self) -> None:
+        """Raise if what is stored would be lost, because a file is no longer where it was."""
 
     def lock(self, name: str, *, alone: bool) -> WriterLock: ...
     def purge(self, unpurged: int) -> str:

@@ -9,9 +9,9 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from driftbandit.loop.candidates.candidate_set import CandidateSet
-from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.errors import WRONG, LedgerError, reading
 from driftbandit.loop.learning.keyed import learner_for
-from driftbandit.loop.learning.learner import Learner, fingerprint
+from driftbandit.loop.learning.learner import Learner, digest, fingerprint
 from driftbandit.loop.state.clock import LoopClock
 from driftbandit.loop.state.definition import CurrentDefinition, Definition
 from driftbandit.loop.state.reward_windows import Change, Example, Mark, Note, RewardWindows, counts
@@ -42,9 +42,11 @@ def unfold(
     declaration = definition.declaration
     learner = learner_for(declaration, next(iter(definition.versions.values())))
     candidates = CandidateSet(CurrentDefinition(definition))
-    mark = None if start is None else marked(start)
+    mark = None
     if start is not None:
-        _load(ledger, start, learner, candidates)
+        with reading(f"checkpoint {start.seq}"):
+            mark = marked(start)
+            _load(ledger, start, learner, candidates)
     windows = definition.windows(mark.since if mark else 1)
     return State(windows, learner, candidates), _changes(ledger, windows, mark, gone)
 
@@ -64,7 +66,10 @@ def applied(
     if mark and mark.since > mark.seq:
         windows.restore(mark)
     for event in ledger.read(mark.since if mark else 1, light=True):
-        changes = windows.apply(event.blank if event.seq in gone else event).changes
+        try:  # a context manager for each of a million events would take long
+            changes = windows.apply(event.blank if event.seq in gone else event).changes
+        except WRONG as error:
+            raise LedgerError(f"event {event.seq} cannot be read: restore a copy") from error
         if mark is None or event.seq > mark.seq:
             yield event.seq, changes
         elif event.seq == mark.seq:  # the learner knows what was before: only what is open matters
@@ -97,9 +102,10 @@ def first(changes: Iterator[Change], n: int) -> Iterator[Change]:
 def latest(ledger: Ledger, definition: Definition, stop: int | None = None) -> State:
     """Replay from the newest checkpoint that is whole and not beyond `stop`."""
     for start in reversed(ledger.checkpoints()):
-        found: Checkpoint = start.read()
-        about, mark = found.learner, found.mark
-        if stop is not None and about["examples"] > stop:
+        with reading(f"checkpoint {start.seq}"):
+            about, mark = start.read().learner, start.read().mark
+            beyond = stop is not None and about["examples"] > stop
+        if beyond:
             continue
         if mark[0] < ledger.base != start.seq:
             continue  # it was under way when the base was stored, and knows what is gone
@@ -134,7 +140,8 @@ def checkpoint(learner: Learner, candidates: CandidateSet, mark: Mark) -> tuple[
     data, state = packed(learner, candidates)
     clock = [_stored(part) for part in mark.clock]
     parts = [mark.seq, mark.since, _stored(mark.w), clock, mark.counts]
-    return encode({"mark": parts, **data, "accounts": mark.accounts}), state
+    said = {"mark": parts, **data, "accounts": mark.accounts, "whole": digest(state)}
+    return encode(said), state
 
 
 def _stored(time: float | None) -> float | None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from driftbandit.loop.candidates.candidate_set import CandidateSet
 from driftbandit.loop.deciding.payloads import Choice
 from driftbandit.loop.deciding.slates import at_position, readable
+from driftbandit.loop.errors import reading
 from driftbandit.loop.learning.learner import Learner
 from driftbandit.loop.state.definition import Version
 from driftbandit.loop.state.reward_windows import Asked, Change, Example, Lost, Mark, Note
@@ -123,13 +124,14 @@ class Trainer:
     def _encoded(self, keys: list[RowKey]) -> dict[RowKey, Floats | None]:
         events = self.ledger.events(list({seq for seq, _ in keys}))
         by_version: dict[str, list[tuple[RowKey, Any, Any]]] = {}
-        for key in keys:
-            self._find(key, self.ledger.decision(key[0], events).read(), by_version)
         rows: dict[RowKey, Floats | None] = {}
-        for name, parts in by_version.items():
-            found, contexts, arms = zip(*parts)
-            version = self.candidates.definition.now.versions[name]
-            rows |= zip(found, version.features.encode_pairs(contexts, arms))
+        with reading(f"a decision from {keys[0][0]} to {keys[-1][0]}"):
+            for key in keys:
+                self._find(key, self.ledger.decision(key[0], events).read(), by_version)
+            for name, parts in by_version.items():
+                found, contexts, arms = zip(*parts)
+                version = self.candidates.definition.now.versions[name]
+                rows |= zip(found, version.features.encode_pairs(contexts, arms))
         return rows
 
     def _find(self, key: RowKey, data: Decide, found: dict[str, Any]) -> None:

@@ -54,10 +54,14 @@ class Retention:
         """Take notice of a checkpoint that is stored."""
         self._looked = -math.inf
 
+    @property
+    def due(self) -> bool:
+        """Whether it is time to look for old events."""
+        return self._windows.retention is not None and time.monotonic() >= self._looked + LOOK
+
     def apply(self, now: float) -> bool:
-        """Let old events go, if it is time to look for them; return whether there are any."""
-        if self._windows.retention is None or time.monotonic() < self._looked + LOOK:
-            return False
+        """Let old events go, in this process's turn: that is an event. Returns whether there are
+        any."""
         self._looked = time.monotonic()
         return let_go(self._ledger, self._windows, now)
 
@@ -71,8 +75,10 @@ def let_go(ledger: Ledger, windows: RewardWindows, now: float) -> bool:
     base, start = _new_bounds(ledger, able, now - windows.retention)
     if base <= ledger.base or start <= ledger.decision_after(-LAST):
         return False  # nothing would go
-    ledger.rest_on(base, start)
-    return True
+    anchor = ledger.rest_on(base, start, windows.seq + 1, max(now, 0.0))
+    if anchor:
+        windows.apply(anchor)
+    return anchor is not None
 
 
 def _new_bounds(ledger: Ledger, able: Sequence[Event], then: float) -> tuple[int, int]:

@@ -63,7 +63,7 @@ class Writer:
         self._lock, self._retention = ledger.lock, Retention(ledger, windows)
         self._stale = ledger.start > 1  # whether there is something to delete, a little at a time
         if self._lock.trains:
-            self._stale |= self._retention.apply(self.believed)
+            self._let_go()
         self._thread = threading.Thread(target=self._run, name="driftbandit writer", daemon=True)
         if threaded:
             self._thread.start()
@@ -203,6 +203,7 @@ class Writer:
         due = self._threaded and lock.trains and now - self._advanced >= PAUSE
         if due and self.sequencer.due:
             group = [*group, Pending("advance")]
+        self.ledger.check_place()
         if lock.alone:
             changes = self._append(group, now)
         elif group:
@@ -228,9 +229,15 @@ class Writer:
         if self._retention.needs_mark(now):
             self._retention.marked(now)
             self._train([self.windows.mark()])
-        self._stale |= self._retention.apply(now)
+        self._let_go()
         while self._stale and sweeps > 0 and self._queue.qsize() == 0:
             self._stale, sweeps = self.ledger.sweep(), sweeps - 1
+
+    def _let_go(self) -> None:
+        """Look for events that are too old, once in a while."""
+        if self._retention.due:
+            with self.turn():
+                self._stale |= self._retention.apply(self.believed)
 
     def finish_retention(self) -> None:
         """Delete what is too old before the loop is closed, for a few seconds at most."""

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from driftbandit.loop.storage.store import connect, is_url
 
+LEFT = ("-wal", "-shm", "-journal")  # files of SQLite beside a ledger
+
 
 def backup(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
     """Copy a ledger to a new file, whole or not at all; return its size in bytes."""
@@ -21,6 +23,12 @@ def backup(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> in
     target = Path(target)
     if target.exists():
         raise ValueError(f"{str(target)!r} exists: name another file, or move it away first")
+    for left in (target.with_name(target.name + end) for end in LEFT):
+        if left.exists():  # SQLite would apply it to the copy, although it belongs to another file
+            raise ValueError(
+                f"{str(left)!r} is left from a ledger that is gone: move it away first, together "
+                "with the ledger if you still have it"
+            )
     if not Path(source).is_file():
         raise ValueError(f"{str(source)!r} is not a file: check the name")
     connect(source, write=False).close()  # refuses what holds no loops

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from driftbandit.service.pool.loop_pool import LoopPool
 
+HOUR = 3600.0  # seconds for which a head is shown
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 1.0, 5.0)  # seconds
 
 
@@ -29,6 +31,7 @@ class Metrics(Collector):
         self._requests: dict[tuple[str, str, int], int] = defaultdict(int)
         self._times: dict[tuple[str, str], list[int]] = {}  # by bound, and beyond the last
         self._seconds: dict[tuple[str, str], float] = defaultdict(float)
+        self._heads: dict[str, tuple[str, float]] = {}  # heads that are shown, and since when
         self._registry.register(self)
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -72,9 +75,25 @@ class Metrics(Collector):
         behind = GaugeMetricFamily(
             "driftbandit_behind_seconds", "How long the oldest has waited", labels=("loop",)
         )
+        heads = GaugeMetricFamily(
+            "driftbandit_head_events",
+            "Events of the ledger at the head that the label shows; once an hour a new one",
+            labels=("loop", "head"),
+        )
         for name, loop in self._pool.opened.items():
             for event, n in loop.counts.items():
                 events.add_metric((name, event), n)
             waiting.add_metric((name,), loop.lag.examples)
             behind.add_metric((name,), loop.lag.seconds)
-        yield from (events, waiting, behind)
+            heads.add_metric(
+                (name, head := self._head(name, loop.head)), int(head.split(":")[0] or 0)
+            )
+        yield from (events, waiting, behind, heads)
+
+    def _head(self, name: str, head: str) -> str:
+        """Return the head to show: a label that changed with every event would be a new series for
+        Prometheus with every scrape."""
+        shown, since = self._heads.get(name, ("", 0.0))
+        if not shown or time.monotonic() - since >= HOUR:
+            self._heads[name] = shown, _ = head, time.monotonic()
+        return shown

@@ -89,17 +89,23 @@ def read_budget(data: Any) -> Any:
 def read_policy(data: Any, problem: Problem) -> Any:
     """By its name, or with options: {"type": "DOMD", "discount": 0.99}."""
     data = {"type": data} if isinstance(data, str) else data
-    return _recipe({**data, "problem": problem.to_dict()}, POLICIES)
+    return _recipe(data, POLICIES, problem=problem.to_dict())
 
 
-def _recipe(data: Any, allowed: tuple[str, ...]) -> Any:
-    """A recipe of an allowed type; a request never makes the service import a plug-in."""
+def _recipe(data: Any, allowed: tuple[str, ...], **more: Any) -> Any:
+    """A recipe of an allowed type, with what the service adds. A request never makes the service
+    import a plug-in, so no value in it may be a recipe, either."""
     if not isinstance(data, Mapping) or data.get("type") not in allowed:
         raise ValueError(
             f"expected a mapping whose type is one of {', '.join(allowed)}, such as "
             f"{{'type': {allowed[0]!r}}}, got {validate.show(data)}"
         )
-    return Recipe.from_dict(data)
+    if nested := next((name for name, value in data.items() if isinstance(value, Mapping)), None):
+        raise ValueError(
+            f"{data['type']}.{nested} must be a number, text or a list, got "
+            f"{validate.show(data[nested])}"
+        )
+    return Recipe.from_dict({**data, **more})
 
 
 def _built(kind: type[Any], data: Mapping[str, Any]) -> Any:
@@ -140,7 +146,7 @@ ROWS = {
     "budget": OptionRow(dict[str, Any] | list[dict[str, Any]] | bool, read_budget),
     "history": OptionRow(bool),  # of a candidate
 }
-DECLARED = [field.name for field in fields(Declaration)]
+DECLARED = [field.name for field in fields(Declaration) if "meaning" in field.metadata]
 SETTINGS = [field.name for field in fields(Settings) if field.name not in ("trials", "plans")]
 
 

@@ -10,6 +10,9 @@ INSERT INTO loop (name) VALUES (%s) ON CONFLICT DO NOTHING
 SELECT name FROM loop
   WHERE EXISTS (SELECT 1 FROM event WHERE event.loop = loop.id AND event.seq = 1) ORDER BY name
 
+-- name: stored_loops
+SELECT name FROM loop WHERE EXISTS (SELECT 1 FROM event WHERE event.loop = loop.id) ORDER BY name
+
 -- name: bounds
 SELECT base, start FROM loop WHERE id = %s
 
@@ -17,7 +20,7 @@ SELECT base, start FROM loop WHERE id = %s
 UPDATE loop SET base = %s, start = %s WHERE id = %s
 
 -- name: insert_events
-INSERT INTO event (loop, seq, kind, at, id, key, data, k, v) VALUES
+INSERT INTO event (loop, seq, kind, at, id, key, data, k, v, seal) VALUES
 
 -- name: last_seq
 SELECT max(seq) FROM event WHERE loop = %s
@@ -30,8 +33,29 @@ SELECT seq, kind, at, id, key, CASE WHEN kind = 'decide' AND substr(data, 1, 9) 
   FROM event WHERE loop = %s AND seq >= %s ORDER BY seq LIMIT %s
 
 -- name: light_events_after
-SELECT seq, kind, at, id, key, CASE WHEN kind = 'decide' AND substr(data, 1, 9) <> '{"spend":' THEN '{}' ELSE data END, k, v
+SELECT seq, kind, at, id, key, CASE WHEN kind = 'decide' AND substr(data, 1, 9) <> '{"spend":' THEN '{}' ELSE data END, k, v, seal
   FROM event WHERE loop = %s AND seq > %s ORDER BY seq
+
+-- name: seal_at
+SELECT seal FROM event WHERE loop = %s AND seq = %s
+
+-- name: newest_seal
+SELECT seq, seal FROM event WHERE loop = %s ORDER BY seq DESC LIMIT 1
+
+-- name: sealed_events_from
+SELECT seq, kind, at, id, key, data, k, v, seal FROM event WHERE loop = %s AND seq >= %s ORDER BY seq LIMIT %s
+
+-- name: sealed_lasting_events
+SELECT seq, kind, at, id, key, data, k, v, seal FROM event
+  WHERE loop = %s AND seq < %s AND kind IN ('declare', 'configure', 'arm', 'add_features', 'shadow', 'retire', 'promote', 'demote', 'recount', 'set', 'grow')
+    AND kind NOT IN ('decide', 'reward', 'cancel', 'metric', 'advance', 'erased')
+  ORDER BY seq
+
+-- name: newest_anchor
+SELECT seq, kind, at, id, key, data, k, v FROM event
+  WHERE loop = %s AND kind = 'anchor'
+    AND kind NOT IN ('decide', 'reward', 'cancel', 'metric', 'advance', 'erased')
+  ORDER BY seq DESC LIMIT 1
 
 -- name: lasting_events
 SELECT seq, kind, at, id, key, data, k, v FROM event
@@ -54,7 +78,8 @@ SELECT seq, kind FROM event WHERE loop = %s AND id IN (
   SELECT id FROM event WHERE loop = %s AND key = %s AND kind = 'decide') ORDER BY seq
 
 -- name: blank_events
-UPDATE event SET kind = 'erased', id = NULL, key = NULL, data = '{}', k = NULL
+UPDATE event SET kind = 'erased', id = NULL, key = NULL, data = '{}', k = NULL,
+  seal = substr(seal, 1, 64)  -- without the salt
   WHERE loop = %s AND seq = ANY(%s)
 
 -- name: delete_old_events
@@ -85,7 +110,7 @@ SELECT state FROM checkpoint WHERE loop = %s AND seq = %s
 INSERT INTO checkpoint VALUES (%s, %s, %s) ON CONFLICT DO NOTHING
 
 -- name: blank_checkpoints_before
-UPDATE event SET data = '{}' WHERE loop = %s AND seq IN (
+UPDATE event SET data = '{}', seal = substr(seal, 1, 64) WHERE loop = %s AND seq IN (
   SELECT seq FROM checkpoint WHERE checkpoint.loop = event.loop AND checkpoint.seq < %s) AND kind = 'checkpoint'
 
 -- name: delete_checkpoints_before
