@@ -16,7 +16,7 @@ from driftbandit import DOMD, AutoDOMD, Bandit, Category, Features, Loop, Proble
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
 EARLY, LATE = 1_000, 100_000
-BLOCKS, BLOCK, GROUP = 20, 500, 50
+BLOCKS, BLOCK, GROUP = 50, 200, 50
 FEATURES = Features(arm={"topic": Category(["x", "y"])})
 ARMS = {topic: {"topic": topic} for topic in "xy"}
 
@@ -31,11 +31,10 @@ def cost(step, size):
 
 def grown(made, size=1):
     """Cost of a step after many decisions over that after few. Young and old take turns, so that
-    both meet the same neighbours on the machine; the least of many blocks counts."""
+    both meet the same neighbours on the machine; the middle of many ratios counts."""
     young, old = made(EARLY // size), made(LATE // size)
     both = [(cost(young, size), cost(old, size)) for _ in range(BLOCKS)]
-    few, many = zip(*both)
-    return min(many) / min(few)
+    return float(np.median([many / few for few, many in both]))
 
 
 @pytest.mark.parametrize("policy", [DOMD, AutoDOMD])
@@ -89,6 +88,5 @@ def test_a_loop(tmp_path):
             held.append(process.memory_info().rss)
             return step
 
-        # 1.14 was measured where 1.1 is wanted: SQLite's indices are a level deeper in the old file
-        assert grown(made, GROUP) < 1.3
+        assert grown(made, GROUP) < 1.1
     assert held[1] < 1.1 * held[0]
