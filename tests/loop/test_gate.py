@@ -277,6 +277,14 @@ def test_holdout_rows_tell_the_guard_about_the_default(tmp_path):
             if loop.counts.get("demote"):
                 break
         assert loop.counts["demote"] == 1
+        for t in range(200, 260):  # only one side of the draw is left: it compares nothing
+            made = loop.decide({"age": 30}, ARMS, at=10.0 * t, default="z")
+            loop.reward(made.id, float(made.role == "holdout"), at=10.0 * t)
+        roles = [e.read().role for e in loop.ledger.read() if e.kind == "decide"][-60:]
+        loop.close_windows(10_000.0)
+        assert loop.compare().lead("live", "default").rows <= roles.count("apprentice") + 6
+        again = replay.replay(loop.ledger, loop.runtime.reread(), None)
+        assert again.candidates.digest == loop.runtime.candidates.digest
         found = next(e for e in loop.ledger.read() if e.kind == "demote").read()
         assert found["rows"] >= 50
     with opened(tmp_path / "b.db", exploration=0.05, **options) as loop:

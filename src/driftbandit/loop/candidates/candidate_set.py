@@ -55,6 +55,7 @@ class CandidateSet:
         self._totals, self._rows = Totals(), list[Row]()  # rows that are not added yet
         self._unseen = 0  # rows since the guard looked
         self._ballots = Ballots()
+        self._switched = 0  # the event that last changed who acts
 
     @property
     def active(self) -> bool:
@@ -137,7 +138,8 @@ class CandidateSet:
         self, example: Example, logged: LoggedDecision, learner: Learner, ballot: Ballot
     ) -> str:
         older = self._not_comparable(logged, learner)
-        splits = logged.splits and older != "older policy"
+        both = not self.demoted and example.decision > self._switched  # sides of the holdout
+        splits = logged.splits and both and older != "older policy"
         outcomes = {} if older and not splits else metrics(example, logged, self._totals)
         if splits:
             mean = reward_by_mean(example, logged, learner, self._totals)
@@ -206,7 +208,8 @@ class CandidateSet:
                 self._forget_all()
             else:
                 totals.forget(LIVE, DEFAULT)
-        self.demoted = event.kind == "demote" or (self.demoted and event.kind != "promote")
+        if event.kind in ("demote", "promote"):
+            self.demoted, self._switched = event.kind == "demote", event.seq
         learner.count(event)
 
     def _forget_all(self) -> None:
@@ -230,6 +233,7 @@ class CandidateSet:
             "candidates": [each for each, _ in both],
             "rule": RULE,
             "passed": self._ballots.passed,
+            "switched": self._switched,
             "totals": self.add_up().state(),
             "demoted": self.demoted,
             "skipped": dict(self.skipped),
@@ -250,6 +254,7 @@ class CandidateSet:
         self.demoted, self.skipped = about["demoted"], Counter(about["skipped"])
         if about.get("rule") == RULE:
             self._totals.load(about["totals"])
+            self._switched = about["switched"]
             self._ballots.load(about["passed"], state)
 
     @property

@@ -54,7 +54,8 @@ class LoggedDecision(NamedTuple):
         compare the live policy with the default. A key is drawn once for all its decisions, which
         are no sample of all decisions."""
         drawn = self.settings.holdout > 0.0 and self.request.key is None
-        return drawn and self.answer.role in ("active", "holdout") and self.request.k is None
+        both = self.settings.mode == "active" and self.answer.role in ("active", "holdout")
+        return drawn and both and self.request.k is None
 
     @property
     def h(self) -> Floats:

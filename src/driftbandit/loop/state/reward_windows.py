@@ -268,7 +268,9 @@ class RewardWindows:
         if found is None:
             if said.of is None:
                 return self._hold(event, id, position, said.value)
-            return Outcome("late", [Lost(said.of, "late", event.seq)] if self._asks else [])
+            # with `retention` the decision may be gone when this is replayed
+            told = self._asks and self.retention is None
+            return Outcome("late", [Lost(said.of, "late", event.seq)] if told else [])
         if position not in found.values:  # trained or cancelled already
             return Outcome("late", [])
         if self.wait == 0.0:

@@ -88,8 +88,9 @@ class Trainer:
                         event = self.ledger.decision(change.decision, events)
                         self.candidates.learn(change, event, self.learner)
                     self.learner.train(change, rows[change.decision, change.position])
-                elif watched and change.decision in events:  # it may be older than what is kept
-                    self.candidates.note(change, events[change.decision], self.learner)
+                elif watched:
+                    event = self.ledger.decision(change.decision, events)
+                    self.candidates.note(change, event, self.learner)
         if watched:
             with self.learner.lock:
                 self.candidates.look()
