@@ -50,11 +50,25 @@ def _at_once(events, decision, place):
     return (after[0].seq,), decision.seq, place, _value(after[0])
 
 
+def _date(events, event, until):
+    """When something counts as said: a repair before `until` takes what is dated later as of its
+    own time."""
+    after = [e.at for e in events if e.kind == "repair" and event.seq < e.seq <= until]
+    return min([event.at, *after])
+
+
+def _closing(events, event, wait):
+    """What moves the clock beyond the window of an event, with the end of the window."""
+    moves = [e for e in events if e.kind in ("advance", "repair") and e.seq > event.seq]
+    ends = ((e, _date(events, event, e.seq) + wait) for e in moves)
+    return [(e, due) for e, due in ends if e.at >= due]
+
+
 def _in_time(events, decision, place, wait, missing):
-    due = decision.at + wait
-    closing = [e for e in events if e.kind == "advance" and e.seq > decision.seq and e.at >= due]
-    if not closing:
+    moves = _closing(events, decision, wait)
+    if not moves:
         return None
+    closing, due = [moves[0][0]], moves[0][1]
     said = _said(events, decision)
     words = _held(events, decision, said, wait)
     words = _about(words + [e for e in said if decision.seq < e.seq < closing[0].seq], place)
@@ -68,8 +82,7 @@ def _held(events, decision, said, wait):
     """What came before the decision and had not waited for too long when the next word came."""
     held, following = [], decision
     for word in reversed([e for e in said if e.seq < decision.seq]):
-        between = [e for e in events if e.kind == "advance" and word.seq < e.seq < following.seq]
-        if any(e.at >= word.at + wait for e in between):
+        if any(e.seq < following.seq for e, _ in _closing(events, word, wait)):
             break
         held, following = [word, *held], word
     return held

@@ -6,10 +6,12 @@
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 from contextlib import contextmanager
 
@@ -19,6 +21,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from driftbandit import DOMD, Category, Features, Flag, Loop, Number, Reward
+from driftbandit.loop import erasure
+from driftbandit.loop.errors import UnfinishedErasureError
 from driftbandit.loop.reporting.verification import verify
 from driftbandit.loop.state.definition import defined
 from driftbandit.loop.state.reward_windows import Example
@@ -32,7 +36,7 @@ FEATURES = Features(
     context={"age": Number(0, 10), "position": Category([0, 1, 2])}, arm={"price": Number(0, 10)}
 )
 ARMS = {"a": {"price": 1}, "b": {"price": 9}, "c": {"price": 5}}
-REFUSED = ("too long ago", "another decision", "is a slate", "is not a slate")
+REFUSED = ("too long ago", "ahead of the clock", "another decision", "is a slate", "is not a slate")
 
 ids = st.sampled_from([f"id {k}" for k in range(12)])
 sizes = positions = st.sampled_from([None, 1, 2, 3])
@@ -90,6 +94,21 @@ class Play(RuleBasedStateMachine):
         self.now += by
         self.loop.close_windows(self.now)
 
+    @rule(id=ids, k=sizes)
+    def decide_in_the_wrong_unit(self, id, k):
+        with allowed():
+            self.loop.decide({"age": 1}, ARMS, k=k, id=id, key="user 1", at=1e9)
+
+    @rule(id=ids, value=st.sampled_from([0.0, 1.0]), position=positions)
+    def say_in_the_wrong_unit(self, id, value, position):
+        with allowed():
+            self.loop.reward(id, value, position=position, at=1e9)
+
+    @rule(back=st.integers(0, 40))
+    def repair(self, back):
+        self.now = max(0.0, self.now - back)
+        self.loop.repair(self.now)
+
     @rule(closed=st.booleans())
     def restart(self, closed):
         digest = self.loop.digest
@@ -145,6 +164,101 @@ def test_any_order_of_events():
         suppress_health_check=list(HealthCheck),
     )
     Play.TestCase("runTest").runTest()
+
+
+@pytest.mark.parametrize("store", ["file", "postgres"])
+def test_jumps_of_the_clock(tmp_path, request, monkeypatch, store):
+    """Forward, back and both, with crashes: what is learnt follows from the log, and once the clock
+    is right, everything goes on."""
+    now, start = [0.0], 1.7e9
+    monkeypatch.setattr("driftbandit.loop.runtime.time.time", lambda: now[0])
+    declared = {"features": FEATURES, "policy": DOMD, "exploration": 0.5, "retention": "9000d"}
+    declared["reward"] = Reward(0, 1, wait="1min", missing=0)
+    for seed in range(60 if LONG else 2):
+        rng, now[0] = random.Random(seed), start
+        database = store == "postgres"
+        path = request.getfixturevalue("postgres").url() if database else tmp_path / f"{seed}.db"
+        loop = Loop(path, training="inline", **declared)
+
+        def play(loop, n, step):
+            for k in range(n):
+                now[0] += step
+                made = loop.decide({"age": k % 10}, ARMS)
+                loop.reward(made.id, k % 2)
+
+        made = 0
+        for _ in range(rng.randrange(2, 8)):
+            far = rng.choice([-1, 1]) * 10 ** rng.uniform(0, 8.6)
+            now[0] = max(1e6, (now[0] if rng.random() < 0.5 else start) + far)
+            n, digest = rng.randrange(1, 20), loop.digest
+            play(loop, n, 10 ** rng.uniform(-1, 2.5))
+            made, digest = made + n, loop.digest
+            if rng.random() < 0.5:
+                loop.ledger.close()  # a crash
+            else:
+                loop.close()
+            loop = Loop(path, training="inline")
+            assert loop.digest == digest
+        now[0] = start + 5 * 86400.0
+        play(loop, 30, 60.0)
+        now[0] += 61.0
+        loop.wait_until_trained()
+        assert not loop.runtime.windows.open
+        assert loop.runtime.learner.bandit.rounds == len(loop.log()) == made + 30
+        whole = replay.replay(loop.ledger, loop.runtime.reread(), None)
+        assert whole.learner.digest == loop.digest
+        assert all(audit.logged == audit.computed for audit in loop.audits())
+        loop.close()
+
+
+def test_erasures_under_readers(tmp_path, monkeypatch):
+    """Decisions, readers that come and go, erasures and restarts: in the end nothing is left."""
+    monkeypatch.setattr(erasure, "PATIENCE", 0.05)
+    monkeypatch.setattr(erasure, "AGAIN", 0.02)
+    path, rng, ended = tmp_path / "a.db", random.Random(3), threading.Event()
+    features = Features(context={"city": Category(size=8)}, arm={"price": Number(0, 10)})
+    loop = Loop(path, features=features, reward=Reward(0, 1), policy=DOMD, exploration=0.5)
+
+    def read():
+        chance = random.Random(4)
+        while not ended.wait(chance.uniform(0.0, 0.05)):
+            reader = sqlite3.connect(path, timeout=5.0)
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM event").fetchone()
+            ended.wait(chance.uniform(0.0, 0.3))
+            reader.close()
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    unfinished = 0
+    try:
+        for n in range(60 if LONG else 4):
+            for k in range(10):
+                for who in (f"person-{n}", "bob"):
+                    made = loop.decide({"city": f"city of {who}"}, ARMS, key=who)
+                    loop.reward(made.id, k % 2)
+            try:
+                loop.erase(key=f"person-{n}", relearn=rng.random() < 0.3)
+            except UnfinishedErasureError:
+                unfinished += 1
+            if rng.random() < 0.3:
+                digest = loop.digest
+                loop.close()
+                loop = Loop(path)
+                assert loop.digest == digest
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    end = time.monotonic() + 20
+    while loop.ledger.unpurged() is not None and time.monotonic() < end:
+        time.sleep(0.02)
+    assert b"person-" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    loop.wait_until_trained()
+    assert all(audit.agrees for audit in loop.audits())
+    loop.close()
+    assert unfinished or not LONG
 
 
 VICTIM = """

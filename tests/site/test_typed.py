@@ -26,6 +26,7 @@ KNOWN = {
     },
     "bob.md": {"2.5 times": "arithmetic, 1 / (1 - 2^(-3/4))"},
     "evidence.md": {"1 %": "the default of limit"},
+    "gdpr.md": {"64 MB": "REWRITTEN of loop/storage/postgres.py"},
     "loop.md": {
         "5 %": "LEVEL of loop/reporting/drift_report.py",
         "8 kB": "arithmetic, (d + 1) d numbers",
@@ -47,6 +48,7 @@ KNOWN = {
         "25 s": "a time limit",
         "4 kB": "CHARGED of service/http/gateway.py",
         "50 times": "tests/service/test_torture.py",
+        "64 MB": "REWRITTEN of loop/storage/postgres.py",
         "75 seconds": "the demo's turns",
     },
     "theory.md": {
