@@ -5,7 +5,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo reproduce test check lint bench bench-walk bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-sharp bench-lab bench-peers bench-streams bench-suite bench-explain \
-  bench-rare bench-lockin bench-calendars bench-one-discount bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
+  bench-rare bench-budget bench-lockin bench-calendars bench-one-discount bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
   bench-hostile mutants torture docs docs-site dist release-check clean
 
 demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
@@ -92,6 +92,9 @@ bench-streams: $(VENV)/.test   ## real data: everybody tuned on the window befor
 
 bench-explain: $(VENV)/.test   ## whether explain tells the truth; needs the data of docs/streams.md
 	$(BIN)/python -m benchmarks.explain --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-budget: $(VENV)/.test   ## prompts routed under a budget, and paretobandit in an environment of its own; DATA=routing.npz
+	$(BIN)/python -m benchmarks.budget --data $(DATA) --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
 
 bench-rare: $(VENV)/.test   ## rare clicks: AutoDOMD against the best fixed setting of each world
 	$(BIN)/python -m benchmarks.rare --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found

@@ -67,3 +67,25 @@ def test_the_client_has_the_same(port):
         assert client.health()["report"]["metrics"]["cost"] == {made.arm: None}
         with pytest.raises(ServiceError):
             client.pause_arm("c")
+
+
+def test_a_budget_over_http(port):
+    arms = {name: {**arm, "cost": cost} for (name, arm), cost in zip(ARMS.items(), (0.1, 5.0))}
+    budget = {"metric": "cost", "mean": 1.0}
+    loop = declared(port, "budget", arms=arms, budget=budget)
+    assert declared(port, "budget", arms=arms, budget=budget)  # repeating it is safe
+    for k in range(30):
+        made = ask(port, "POST", f"{loop}/decisions", {"context": {"age": 20 + k}})[1]
+        bill = {"value": 2.0 * arms[made["arm"]]["cost"]}
+        path = f"{loop}/decisions/{made['id']}/metrics/cost"
+        assert ask(port, "PUT", path, bill)[1] == {"outcome": "recorded"}
+    found = ask(port, "GET", f"{loop}/health")[1]["report"]["budget"]["cost"]
+    assert found["bound"] == 1.0
+    assert found["decisions"] == 30
+    assert found["spent"] > 5.0
+    why = ask(port, "GET", f"{loop}/decisions/{made['id']}/why")[1]
+    assert why["agrees"] is True
+    assert ask(port, "PATCH", loop, {"budget": {"metric": "cost"}})[0] == 422
+    assert ask(port, "PATCH", loop, {"budget": [{"metric": "cost", "mean": 2.0}]})[0] == 200
+    assert ask(port, "PATCH", loop, {"budget": False})[0] == 200
+    assert ask(port, "GET", f"{loop}/health")[1]["report"]["budget"] == {}
