@@ -28,6 +28,7 @@ KNOWN = {
     "evidence.md": {"1 %": "the default of limit"},
     "gdpr.md": {"64 MB": "REWRITTEN of loop/storage/postgres.py"},
     "loop.md": {
+        "3 %": "EXPLORED of loop/deciding/pricing.py",
         "5 %": "LEVEL of loop/reporting/drift_report.py",
         "8 kB": "arithmetic, (d + 1) d numbers",
         "20 s": "benchmarks/loop.py",
