@@ -315,6 +315,7 @@ TABLES = {
     "trials": lambda: figures("trials"),
     "loop": lambda: figures("loop"),
     "intervals": lambda: as_stored("intervals"),
+    "hardintervals": lambda: as_stored("intervals-hard"),
     "evidence": lambda: figures("evidence"),
     "promotion": lambda: as_stored("promotion"),
     "promotion-late": lambda: as_stored("promotion-late"),

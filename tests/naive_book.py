@@ -71,7 +71,8 @@ def _in_time(events, decision, place, wait, missing):
     closing, due = [moves[0][0]], moves[0][1]
     said = _said(events, decision)
     words = _held(events, decision, said, wait)
-    words = _about(words + [e for e in said if decision.seq < e.seq < closing[0].seq], place)
+    in_time = [e for e in said if e.kind == "cancel" or e.at <= due]
+    words = _about(words + [e for e in in_time if decision.seq < e.seq < closing[0].seq], place)
     value = _value(words[-1]) if words and words[-1].kind == "reward" else missing
     if value is None or any(e.kind == "cancel" for e in words):
         return None

@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 from benchmarks.oracles.inputs import BOUNDS, MOMENTS, Rows, logs
 from driftbandit.estimators import ope
 from driftbandit.estimators.increments import LoggedArms
+from driftbandit.estimators.overlap import overlap
 from driftbandit.estimators.sequences import log_mixture
 
 
@@ -23,8 +24,9 @@ def _values(rows: Rows) -> dict[str, float]:
     n, K = rows.h.shape
     start = np.arange(0, n * K, K)
     arms = LoggedArms(start, start + rows.action, rows.h.ravel())
-    sums = ope.sums(arms, rows.pi.ravel(), rows.q.ravel(), rows.reward, rows.clip)
-    found = ope.estimates(sums.sum(axis=0), 0.95)
+    given = arms, rows.pi.ravel(), rows.q.ravel(), rows.reward
+    sums = ope.sums(*given, rows.clip).sum(axis=0)
+    found = ope.estimates(sums, overlap(*given, rows.clip), 0.95, rows.clip)
     return {name: each.value for name, each in found.items()}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from driftbandit.estimators.ope import Estimate
+from driftbandit.estimators.overlap import Estimate
 from driftbandit.reward import Reward
 
 

@@ -9,7 +9,14 @@ import pytest
 
 from driftbandit import DOMD, AutoDOMD, Category, Features, Loop, Number, Reward
 from driftbandit.loop.reporting import health as reports
-from driftbandit.loop.reporting.policy_values import default, estimate, value
+from driftbandit.loop.reporting.policy_values import (
+    Weight,
+    bounded,
+    default,
+    unbounded,
+    uniform,
+    value,
+)
 
 CLICKS = Reward(0, 1, wait=100, missing=0)
 FEATURES = Features(
@@ -53,7 +60,9 @@ def test_values_by_the_logs_own_probabilities():
     r, p = log["reward"].to_numpy(), log["probability"].to_numpy()
     w = 1.0 / (3.0 * p)  # the same by hand
     assert found.values["uniform"].mean == pytest.approx((w * r).sum() / w.sum())
-    assert found.values["uniform"].effective == pytest.approx(w.sum() ** 2 / (w * w).sum())
+    all_arms = np.array(log["probabilities"].to_list())
+    second = (1.0 / (9.0 * all_arms)).sum()  # of pi^2/p over all arms that could have been drawn
+    assert found.values["uniform"].effective == pytest.approx(600**2 / second)
     chosen = (log["arm"] == "b").to_numpy() / p
     assert found.values["default"].mean == pytest.approx((chosen * r).sum() / chosen.sum())
     assert found.values["loop"].mean == pytest.approx(r.mean())
@@ -62,16 +71,33 @@ def test_values_by_the_logs_own_probabilities():
     assert found.exploration_share == pytest.approx(np.mean(1.0 - favourite)) == pytest.approx(0.2)
 
 
-def test_intervals_cover_the_truth():
-    """Of 200 logs, 95 % of intervals hold what uniform choices earn; here 90 % at least."""
-    rng, hits = np.random.default_rng(5), 0
-    p, truth = np.array([0.8, 0.1, 0.1]), np.array([0.7, 0.4, 0.1])
-    for _ in range(200):
-        arms = rng.choice(3, size=300, p=p)
-        rewards = rng.random(300) < truth[arms]
-        found = estimate(rewards.tolist(), (1.0 / (3.0 * p[arms])).tolist(), (0.0, 1.0))
-        hits += inside(found, 0.4)
-    assert 180 <= hits < 200
+@pytest.mark.parametrize(
+    ("p", "truth", "n"),
+    [
+        ([0.8, 0.1, 0.1], [0.7, 0.4, 0.1], 300),
+        ([0.98, 0.01, 0.01], [0.7, 0.4, 0.1], 300),  # three rows of an arm
+        ([0.4, 0.3, 0.3], [0.02, 0.01, 0.01], 200),  # two clicks
+    ],
+)
+def test_intervals_cover_the_truth(p, truth, n):
+    """Of what uniform choices earn, and of what one arm does, in logs that say little."""
+    rng, hits = np.random.default_rng(5), np.zeros(2)
+    for _ in range(100):
+        rows = [drawn(rng, p, truth) for _ in range(n)]
+        for k, (target, mean) in enumerate([(uniform, np.mean(truth)), (default, truth[1])]):
+            found = value(rows, target, CLICKS)
+            hits[k] += found is None or inside(found, mean)
+    assert (hits >= 90).all()
+
+
+def drawn(rng, p, truth):
+    """A line of the log: the default is the second of three arms."""
+    k = int(rng.choice(3, p=p))
+    return {
+        "role": "active", "names": ["a", "b", "c"], "default": "b", "arm": "abc"[k],
+        "probability": p[k], "probabilities": p, "position": None, "status": "trained",
+        "reward": float(rng.random() < truth[k]),
+    }  # fmt: skip
 
 
 def test_a_slate_counts_with_what_was_before():
@@ -128,6 +154,19 @@ def test_shares():
     for arm, mean in found.metrics["revenue"].items():
         values = [k for k in range(10) if lines[str(k)] == arm]
         assert mean is None if len(values) < 2 else mean.mean == pytest.approx(np.mean(values))
+
+
+def test_a_reward_from_after_its_window_is_late_even_if_nothing_has_closed_it():
+    """With clock="events" time moves with events: no advance has come between."""
+    with opened(reward=Reward(0, 1, wait=60, missing=0)) as loop:
+        first = loop.decide({"age": 5}, ARMS, id="a", at=0.0)
+        second = loop.decide({"age": 5}, ARMS, id="b", at=40.0)
+        assert loop.reward(first.id, 1, at=100.0) == "late"
+        assert loop.reward(second.id, 1, at=100.0) == "counted"
+        loop.close_windows(500.0)
+        rows = {row["id"]: row for row in loop.log().iter_rows(named=True)}
+        assert (rows["a"]["reward"], rows["a"]["late"]) == (0.0, 1)
+        assert (rows["b"]["reward"], rows["b"]["late"]) == (1.0, 0)
 
 
 def test_calibration_shows_what_was_not_expected():
@@ -264,12 +303,13 @@ def test_events_are_logged_and_nothing_is_printed(caplog, capsys):
 
 
 def test_few_equal_values_do_not_look_certain():
-    found = estimate([0.0] * 10, ends=(0.0, 1.0))
+    found = bounded([0.0] * 10, (0.0, 1.0))
     assert found.low == 0.0
-    assert 0.1 < found.high < 0.4
-    assert estimate([1.0]) is None
-    assert estimate([1.0, 2.0], [0.0, 0.0]) is None
-    assert math.isclose(estimate([1.0, 3.0]).mean, 2.0)
+    assert 0.3 < found.high < 0.4  # the exact interval: 0.31
+    assert bounded([1.0], (0.0, 1.0)) is None
+    assert bounded([1.0, 1.0], (0.0, 1.0), [Weight(0.0)] * 2) is None
+    assert unbounded([1.0]) is None
+    assert math.isclose(unbounded([1.0, 3.0]).mean, 2.0)
 
 
 @pytest.mark.parametrize("start", [0.0, 1e9])
@@ -277,11 +317,20 @@ def test_means_are_those_of_the_formula_far_from_zero_too(start):
     rng = np.random.default_rng(2)
     w, v = rng.random(50) ** 2, start + rng.random(50)
     mean = (w @ v) / w.sum()
-    half = 1.96 * math.sqrt(((w * (v - mean)) ** 2).sum()) / w.sum()
-    found = estimate(v.tolist(), w.tolist())
+    spread = ((w * (v - mean)) ** 2).sum()
+    second, third = 2.0, 5.0  # means of the weights' squares and cubes
+    floor = spread / (w @ w) * 50 * second / 50**2
+    event = math.log(40.0) * max(mean - start, 1.0 - mean + start) * third / second / 50
+    half = math.sqrt(1.96**2 * max(spread / w.sum() ** 2, floor) + event**2)
+    weights = [Weight(each, 1.0, second, third) for each in w.tolist()]
+    found = bounded(v.tolist(), (start, start + 1.0), weights)
     assert found.mean == pytest.approx(mean, rel=1e-15)
-    assert found.high - found.mean == pytest.approx(half, rel=1e-5)
-    assert found.mean - found.low == pytest.approx(half, rel=1e-5)
+    assert found.effective == pytest.approx(50**2 / (50 * second))
+    assert found.high - start == pytest.approx(min(mean - start + half, 1.0), rel=1e-4)
+    plain = unbounded(v.tolist())
+    assert plain.mean == pytest.approx(v.mean(), rel=1e-15)
+    student = 2.0095752371292397 * v.std(ddof=1) / math.sqrt(50)
+    assert plain.high - plain.mean == pytest.approx(student, rel=1e-5)
 
 
 def line(rng, held):
@@ -306,5 +355,5 @@ def test_explored_defaults_do_not_drown_the_holdout():
     means = np.array([each.mean for each in found])
     assert abs(means.mean() - 0.3) < 3 * means.std() / np.sqrt(300)
     assert means.std() < 1.02 * np.std(holdout)  # three times that with plain weights
-    assert 0.92 < np.mean([inside(each, 0.3) for each in found]) <= 0.99
+    assert np.mean([inside(each, 0.3) for each in found]) > 0.92
     assert 100 < np.median([each.effective for each in found]) < 120

@@ -81,10 +81,6 @@ class Difference:
         )
         return Band(low - 1.0, 1.0 - high)
 
-    @staticmethod
-    def estimate(sums: Floats, level: float) -> ope.Estimate:
-        return ope.difference(sums[:3], level)
-
 
 def _bettors(top: float, first: int, before: Floats | None) -> tuple[Bettor, Bettor]:
     """Of both sides, whose columns begin at `first`: a bettor knows rows and payoffs so far."""

@@ -16,16 +16,31 @@ def between(low: float, high: float) -> str:
     return f"between {number(low)} and {number(high)}"
 
 
+def ahead(value: float, low: float, high: float) -> str:
+    """By how much the better one is better, from a difference whose interval does not hold 0: sizes
+    have no sign, whoever was subtracted and whether a reward should be large or small."""
+    return f"by {number(abs(value))}, {between(*sorted((abs(low), abs(high))))}"
+
+
 def percent(level: float) -> str:
     return f"{100.0 * level:g} %"
 
 
-def more_rows(rows: float) -> str:
-    """How many are needed until something can be said, to two digits."""
+def more_rows(rows: float, fewest: float | None = None, most: float | None = None) -> str:
+    """How many are needed until something can be said, to two digits, and between which numbers
+    that lies, if they are given."""
     if math.isinf(rows):
         return "no difference is in sight"
+    between = ""
+    if fewest is not None and most is not None:
+        last = f"to {_rounded(most)}" if math.isfinite(most) else "or far more"
+        between = f" ({_rounded(fewest)} {last})"
+    return f"about {_rounded(rows)} more rows like these are needed{between}"
+
+
+def _rounded(rows: float) -> str:
     digits = max(0, len(str(int(rows))) - 2)
-    return f"about {round(rows, -digits):,.0f} more rows like these are needed"
+    return f"{round(rows, -digits):,.0f}"
 
 
 def as_json(value: Any) -> Any:

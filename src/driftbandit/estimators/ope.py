@@ -1,4 +1,4 @@
-"""Values of a policy from a log, and intervals that hold for long logs at a time fixed before.
+"""Values of a policy from a log, and intervals for one look, at a time fixed before.
 
 With weights w = pi(A)/h(A), rewards R from 0 to 1, and a reward model q:
 
@@ -7,36 +7,31 @@ With weights w = pi(A)/h(A), rewards R from 0 to 1, and a reward model q:
 | ips | mean of w R | without bias |
 | snips | sum of w R over sum of w | less variance, little bias |
 | dm | mean of sum_a pi(a) q(a) | as good as the model; no interval |
-| dr | mean of w (R - q(A)) + sum_a pi(a) q(a) | without bias, least variance |
+| dr | mean of w (R - q(A)) + sum_a pi(a) q(a) | without bias; varies less the better q is |
 | ips clipped, dr clipped | the same with min(w, clip) | see below |
 
 Rewards are 0 to 1, so a clipped part is worth 0 to 1 each: the intervals of clipped estimates have
-that as a margin. In logs whose probabilities and policies depend on the past, rows are no sample
-but differences of a martingale, for which there is a central limit theorem, too.
+that as a margin, by what could have been drawn. In logs whose probabilities and policies depend on
+the past, rows are no sample but differences of a martingale, for which there is a central limit
+theorem, too. `overlap` says how intervals stay honest where few rows carry an estimate.
 """
 
 from __future__ import annotations
 
-from statistics import NormalDist
-from typing import NamedTuple
+import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from driftbandit.estimators.increments import Floats, LoggedArms
+from driftbandit.estimators.overlap import Estimate, Overlap, interval
 
 ESTIMATES = ("ips", "snips", "dm", "dr", "ips clipped", "dr clipped")
+ENOUGH, FEW = 100.0, 10.0  # effective rows and events below which intervals are rough
 SUMS = (
     "n", "w", "ww", "wR", "wwR", "wwRR", "dm", "dr", "drdr",
     "ips_c", "ips_cc", "dr_c", "dr_cc", "over", "over_q", "support",
 )  # fmt: skip
-
-
-class Estimate(NamedTuple):
-    """A value and its interval; NaN where there is none."""
-
-    value: float
-    low: float
-    high: float
 
 
 def sums(arms: LoggedArms, pi: Floats, q: Floats, R: Floats, clip: float) -> Floats:
@@ -52,48 +47,76 @@ def sums(arms: LoggedArms, pi: Floats, q: Floats, R: Floats, clip: float) -> Flo
     return np.stack(columns, axis=1)
 
 
-def estimates(total: Floats, level: float) -> dict[str, Estimate]:
-    """All estimates from sums (len(SUMS),)."""
+def estimates(total: Floats, seen: Overlap, level: float, clip: float) -> dict[str, Estimate]:
+    """All estimates from sums (len(SUMS),) and the overlap of the same rows."""
     s = dict(zip(SUMS, total.tolist()))
-    n, z = s["n"], NormalDist().inv_cdf(0.5 + 0.5 * level)
-    mean, spread = snips(s["w"], s["ww"], s["wR"], s["wwR"], s["wwRR"])
+    n, event = s["n"], seen.heaviest / s["n"]
+    q = s["dm"] / n
+    surprise = max(q, 1.0 - q)  # the most that a reward can differ from what was expected
+    ips, dr = s["wR"] / n, s["dr"] / n
+    floor = (_ratio(s["wwRR"], s["wwR"]) * ips * seen.second / n - ips**2) / n
     out = {
-        "ips": _mean(n, s["wR"], s["wwRR"], z),
-        "snips": _around(mean, z * np.sqrt(spread) / s["w"] if s["w"] else np.nan),
-        "dm": _around(s["dm"] / n, np.nan),
-        "dr": _mean(n, s["dr"], s["drdr"], z),
+        "ips": interval(ips, max(_variance(n, s["wR"], s["wwRR"]), floor), event, level),
+        "snips": snips([s[name] for name in ("w", "ww", "wR", "wwR", "wwRR")], seen, level),
+        "dm": Estimate(q, math.nan, math.nan),
+        "dr": interval(
+            dr,
+            max(_variance(n, s["dr"], s["drdr"]), seen.noise(seen.second)),
+            surprise * event,
+            level,
+        ),
     }
-    ips, dr = _mean(n, s["ips_c"], s["ips_cc"], z), _mean(n, s["dr_c"], s["dr_cc"], z)
-    over, down = s["over"] / n, s["over_q"] / n
-    out["ips clipped"] = ips._replace(high=ips.high + over)
-    out["dr clipped"] = dr._replace(low=dr.low - down, high=dr.high + over - down)
+    event, over, down = min(seen.heaviest, clip) / n, seen.over / n, seen.over_q / n
+    cut = interval(s["ips_c"] / n, _variance(n, s["ips_c"], s["ips_cc"]), event, level)
+    out["ips clipped"] = cut._replace(high=min(cut.high + over, 1.0))
+    variance = max(_variance(n, s["dr_c"], s["dr_cc"]), seen.noise(seen.kept))
+    cut = interval(s["dr_c"] / n, variance, surprise * event, level)
+    ends = max(cut.low - down, 0.0), min(cut.high + over - down, 1.0)
+    out["dr clipped"] = Estimate(cut.value, *ends)
     return out
 
 
-def snips(w: float, ww: float, wR: float, wwR: float, wwRR: float) -> tuple[float, float]:
-    """The self-normalized mean, and the sum of (w (R - mean))^2: by the delta method its deviation
-    is the root of that over the sum of w."""
-    mean = wR / w if w > 0.0 else np.nan
-    return mean, max(wwRR - 2.0 * mean * wwR + mean**2 * ww, 0.0)
+def snips(sums: Sequence[float], seen: Overlap, level: float) -> Estimate:
+    """The self-normalized mean, from the sums of w, w^2, w R, w^2 R and w^2 R^2. By the delta
+    method its variance is the sum of (w (R - mean))^2 over the square of the sum of w."""
+    w, ww, wR, wwR, wwRR = sums
+    if w <= 0.0:
+        return interval(math.nan, math.nan, math.nan, level)
+    mean = wR / w
+    spread = max(wwRR - 2.0 * mean * wwR + mean**2 * ww, 0.0)
+    variance = max(spread / w**2, spread / ww * seen.second / seen.n**2)
+    return interval(mean, variance, max(mean, 1.0 - mean) * seen.heaviest / seen.n, level)
 
 
-def difference(total: Floats, level: float) -> Estimate:
-    """The mean of paired differences: how many, their sum and that of their squares."""
+def difference(total: Floats, seen: Overlap, level: float) -> Estimate:
+    """The mean of paired differences: how many, their sum and that of their squares; and the
+    overlap of the difference of both policies."""
     n, d, dd = total.tolist()
-    return _mean(n, d, dd, NormalDist().inv_cdf(0.5 + 0.5 * level))
+    if seen.second == 0.0:  # they never differ
+        return Estimate(0.0, 0.0, 0.0)
+    variance = max(_variance(n, d, dd), seen.noise(seen.second))
+    return interval(d / n, variance, seen.heaviest / n, level, low=-1.0)
 
 
-def effective(total: Floats) -> float:
-    """Effective sample size: the rows of a log by the policy itself that would tell as much."""
+def events(total: Floats) -> float:
+    """Rows with the best reward or with the worst, whichever are fewer, that carry the estimates:
+    rewards between count as parts of both, and heavy rows as fewer rows."""
     s = dict(zip(SUMS, total.tolist()))
-    return s["w"] ** 2 / s["ww"] if s["ww"] > 0.0 else 0.0
+    good = _ratio(s["wR"] ** 2, s["wwRR"])
+    bad = _ratio((s["w"] - s["wR"]) ** 2, s["ww"] - 2.0 * s["wwR"] + s["wwRR"])
+    return min(good, bad)
 
 
-def _mean(n: float, total: float, squares: float, z: float) -> Estimate:
+def rough(total: Floats, seen: Overlap) -> bool:
+    """Whether too few rows or events carry the estimates for intervals of one look."""
+    return seen.effective < ENOUGH or events(total) < FEW
+
+
+def _variance(n: float, total: float, squares: float) -> float:
+    """Of a mean of n terms, from their sum and that of their squares."""
     mean = total / n
-    variance = max(squares / n - mean * mean, 0.0) / (n - 1.0) if n > 1.0 else np.nan
-    return _around(mean, z * float(np.sqrt(variance)))
+    return max(squares / n - mean * mean, 0.0) / (n - 1.0) if n > 1.0 else math.nan
 
 
-def _around(value: float, half: float) -> Estimate:
-    return Estimate(value, value - half, value + half)
+def _ratio(above: float, below: float) -> float:
+    return above / below if below > 0.0 else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from driftbandit import validate
 from driftbandit.estimators.accumulators import Difference, Value
 from driftbandit.estimators.increments import LoggedArms
+from driftbandit.estimators.overlap import Overlap, overlap
 from driftbandit.estimators.propensity_check import Ratios
 from driftbandit.evidence.candidates import Fixed, players
 from driftbandit.evidence.evaluation import Evaluation, Found
@@ -105,9 +107,10 @@ class _Pass:
         window: Any,
     ) -> None:
         self.unit = reward.range if reward.counts else 1.0  # of what learners are trained
-        self.playing, self.model = playing, Model()
+        self.playing, self.model, self.clip = playing, Model(), clip
         self.values = {name: Value(clip) for name in playing}
         self.differences = {pair: Difference() for pair in pairs}
+        self.overlaps = defaultdict[str | tuple[str, str], Overlap](Overlap)
         self.windows, self.ratios = LogWindows(window), Ratios()
         self.rows, self.complete, self.end = 0, True, -np.inf
         self.sizes: list[int] = []
@@ -124,7 +127,14 @@ class _Pass:
             chunk = chunk.take(np.flatnonzero(~chunk.aside).tolist())
             arms = chunk.arms(log.least)
         if len(chunk):
+            self._overlap(arms, pi, q, R)
             self._add(chunk, arms, self._columns(arms, pi, q, R), log)
+
+    def _overlap(self, arms: LoggedArms, pi: dict[str, Floats], q: Floats, R: Floats) -> None:
+        pairs = [((a, b), pi[a] - pi[b]) for a, b in self.differences]
+        everyone: list[tuple[str | tuple[str, str], Floats]] = [*pi.items(), *pairs]
+        for who, own in everyone:
+            self.overlaps[who] = self.overlaps[who].plus(overlap(arms, own, q, R, self.clip))
 
     def _add(self, chunk: Chunk, arms: LoggedArms, columns: list[Floats], log: Log) -> None:
         self.windows.add(chunk, np.hstack(columns))
@@ -146,6 +156,7 @@ class _Pass:
         return Found(
             values=dict(zip(names, parts)),
             differences=dict(zip(pairs, parts[len(names) :])),
+            overlaps=self.overlaps,
             windows=self.windows,
             check=self.ratios.check(log.menus.names),
             largest={name: value.largest for name, value in self.values.items()},

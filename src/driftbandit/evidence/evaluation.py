@@ -14,8 +14,8 @@ import numpy as np
 
 from driftbandit.estimators import ope
 from driftbandit.estimators.accumulators import Band, Difference, Value
-from driftbandit.estimators.ope import Estimate
-from driftbandit.estimators.planning import rows_until
+from driftbandit.estimators.overlap import Estimate, Overlap
+from driftbandit.estimators.planning import rows_between, rows_until
 from driftbandit.estimators.propensity_check import Check
 from driftbandit.evidence.reading.chunk import Floats
 from driftbandit.evidence.report import sentences
@@ -34,6 +34,7 @@ class Found:
 
     values: Mapping[str, Floats]  # (windows, columns) by candidate
     differences: Mapping[tuple[str, str], Floats]
+    overlaps: Mapping[str | tuple[str, str], Overlap]  # of candidates, and of differences
     windows: LogWindows
     check: Check
     largest: Mapping[str, float]
@@ -49,7 +50,8 @@ class Worth(NamedTuple):
 
     estimates: dict[str, Estimate]  # with intervals for this log's length alone
     sequence: Interval  # holds whenever one looks
-    effective: float  # effective sample size
+    effective: float  # rows of its own that would tell as much, by the design of the log
+    events: float  # rows with the rarer outcome that carry the estimates
     mean_weight: float  # 1 but for noise, less if it plays what was never logged
     largest_weight: float
     support: float  # share of its choices that the log could have made
@@ -65,6 +67,8 @@ class Gap(NamedTuple):
     sequence: Interval
     better: int  # 1 the first, -1 the second, 0 cannot say
     rows: float  # more rows until it can be said, if they are like these; 0 if it is said
+    fewest: float  # two times in three it takes more rows than this,
+    most: float  # and fewer than this
     recent: Interval  # the sequence of the latest windows alone
     recently: int  # who is better in them
 
@@ -98,11 +102,13 @@ class Evaluation:
         own = total[: len(ope.SUMS)]
         sums = dict(zip(ope.SUMS, own.tolist()))
         band = Value.band(total, 1.0 - self.level)
-        found = ope.estimates(own, self.level).items()
+        seen = self.found.overlaps[name]
+        found = ope.estimates(own, seen, self.level, self.clip).items()
         return Worth(
             estimates={kind: self.unit.estimate(each) for kind, each in found},
             sequence=self.unit.interval(float(band.low), float(band.high)),
-            effective=ope.effective(own),
+            effective=seen.effective,
+            events=ope.events(own),
             mean_weight=sums["w"] / sums["n"],
             largest_weight=self.found.largest[name],
             support=sums["support"] / sums["n"],
@@ -126,14 +132,17 @@ class Evaluation:
         whole, recent = (
             self.unit.interval(float(band.low), float(band.high), gap=True) for band in bands
         )
-        estimate = Difference.estimate(total, 1.0 - self.alpha)
-        missing = 0.0 if better else self._missing(total, estimate.value > 0.0)
+        seen = self.found.overlaps[first, second]
+        estimate = ope.difference(total[:3], seen, 1.0 - self.alpha)
+        more = (0.0, 0.0, 0.0) if better else self._more_rows(total, estimate.value > 0.0)
         out = self.unit.estimate(estimate, gap=True)
-        return Gap(first, second, out, whole, better, missing, recent, recently)
+        return Gap(first, second, out, whole, better, *more, recent, recently)
 
-    def _missing(self, total: Floats, better: bool) -> float:
-        n = float(total[0])
-        return rows_until(n, *Difference.bets(total, better), self.alpha) - n
+    def _more_rows(self, total: Floats, better: bool) -> tuple[float, float, float]:
+        n, bets = float(total[0]), Difference.bets(total, better)
+        every = rows_until(n, *bets, self.alpha), *rows_between(n, *bets, self.alpha)
+        middle, fewest, most = (max(rows - n, 0.0) for rows in every)
+        return middle, fewest, most
 
     @property
     def starts(self) -> Floats:

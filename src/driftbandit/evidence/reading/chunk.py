@@ -31,7 +31,7 @@ ARM = "arm"  # the column that holds an arm's name, where arms have none of that
 
 
 class Menu:
-    """Arms that were offered together: names, and the columns of each. Rows may share it."""
+    """LoggedArms that were offered together: names, and the columns of each. Rows may share it."""
 
     __slots__ = ("columns", "names", "places")
 
@@ -71,7 +71,7 @@ class Chunk:
 
     @cached_property
     def sizes(self) -> Ints:
-        """Arms of each row."""
+        """LoggedArms of each row."""
         return np.array([len(menu) for menu in self.menus], dtype=np.int64)
 
     @cached_property

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from driftbandit.estimators.formatting import between, more_rows, number, percent
+from driftbandit.estimators import ope
+from driftbandit.estimators.formatting import ahead, between, more_rows, number, percent
 from driftbandit.evidence.reading.columns import UNTAUGHT
 from driftbandit.evidence.report.windows import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from driftbandit.evidence.evaluation import Evaluation, Gap, Worth
 
-ENOUGH = 100.0  # effective rows from which on intervals that are looked at once hold
 FULL = 0.999  # share of choices that the log must have been able to make
 
 
@@ -31,13 +31,13 @@ def _value(found: Evaluation, name: str, worth: Worth) -> str:
 
 
 def _difference(found: Evaluation, gap: Gap) -> str:
-    size = f"by {number(abs(gap.estimate.value))}, {between(*gap.sequence)}"
     sure = f"with {percent(found.level)} confidence"
     if gap.better:
         best, other = (gap.first, gap.second)[:: gap.better]
+        size = ahead(gap.estimate.value, *gap.sequence)
         return f"{best} is better than {other} {sure}: {size}.{_latest(found, gap)}"
     guess = f"{gap.first} minus {gap.second} is {between(*gap.sequence)} {sure}"
-    more = more_rows(gap.rows)
+    more = more_rows(gap.rows, gap.fewest, gap.most)
     return f"Cannot say whether {gap.first} or {gap.second} is better: {guess}; {more}."
 
 
@@ -49,8 +49,10 @@ def _latest(found: Evaluation, gap: Gap) -> str:
     if gap.recently == gap.better:
         return f" The same holds since {since} alone."
     if gap.recently:
-        return f" But since {since} it is the other way round: {between(*gap.recent)}."
-    return f" Since {since} alone there is no proof: {between(*gap.recent)}."
+        ends = sorted(map(abs, gap.recent))
+        return f" But since {since} it is the other way round, by {between(*ends)}."
+    what = f"{gap.first} minus {gap.second} is {between(*gap.recent)}"
+    return f" Since {since} alone there is no proof: {what}."
 
 
 def notes(found: Evaluation) -> list[str]:
@@ -74,8 +76,9 @@ def notes(found: Evaluation) -> list[str]:
         )
     if not found.found.complete and not found.log.least:
         out.append(
-            "Only the played arm's probability is known. Intervals that hold at every moment are "
-            "wider for it: log all probabilities, or pass least=, the smallest that any arm has."
+            "Only the played arm's probability is known. So effective rows, and intervals for one "
+            "look, rest on the weights that happened to be drawn, and intervals at every moment "
+            "are wider: log all probabilities, or pass least=, the smallest that any arm has."
         )
     for name, worth in found.values.items():
         out += _doubts(name, worth)
@@ -90,10 +93,16 @@ def _doubts(name: str, worth: Worth) -> list[str]:
             "There ips counts the worst reward, snips the mean of the rest, and dm and dr only "
             "what the model says. The interval at every moment allows for it, no other does."
         )
-    if worth.effective < ENOUGH:
+    if worth.effective < ope.ENOUGH:
         out.append(
-            f"The log tells as much about {name} as {worth.effective:.0f} rows of its own would: "
-            "intervals for one look need about 100."
+            f"The log tells as much about {name} as {worth.effective:.0f} rows of its own would. "
+            f"Below {ope.ENOUGH:g}, intervals for one look are rough: trust those at every moment."
+        )
+    elif worth.events < ope.FEW:
+        out.append(
+            f"What {name} would earn rests on about {worth.events:.0f} rows with the rarer "
+            f"outcome. Below {ope.FEW:g}, intervals for one look are rough: trust those at every "
+            "moment."
         )
     if worth.absent:
         out.append(f"In {worth.absent:,} rows {name} was not on offer: all arms count equally.")

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from driftbandit.estimators.formatting import number
-from driftbandit.estimators.ope import ESTIMATES, Estimate
+from driftbandit.estimators.ope import ESTIMATES
+from driftbandit.estimators.overlap import Estimate
 from driftbandit.evidence.report.sentences import moment, window
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ def values(found: Evaluation) -> EvaluationTable:
         every = _interval(*worth.sequence)
         rows.append((name, ranged(worth.estimates["dr"]), every, *others))
     note = (
-        f"Mean reward with its {level} interval. Estimates and their intervals hold for long logs "
-        "that are looked at once; the interval at every moment holds whenever one looks, also for "
-        f"values that drift. Weights are clipped at {found.clip:g}. Reward model: "
+        f"Mean reward with its {level} interval, which holds for one look at the end of the log. "
+        "The interval at every moment holds whenever you look, also for values that drift. "
+        f"Weights are clipped at {found.clip:g}. Reward model: "
         f"{found.found.model}, before it is told the reward"
     )
     return EvaluationTable("Values", header, rows, note)
@@ -51,25 +52,33 @@ def differences(found: Evaluation) -> EvaluationTable:
     rows = [_gap(gap) for gap in found.differences]
     note = (
         f"All {len(rows)} together hold with {100.0 * found.level:g} % confidence. More rows: "
-        f"until it can be said, if they are like these. Latest windows: the last four of "
-        f"{window(found)} on their own"
+        "until it can be said, two times in three, if they are like these. Latest windows: the "
+        f"last four of {window(found)} on their own"
     )
     return EvaluationTable("Differences", header, rows, note)
 
 
 def _gap(gap: Gap) -> tuple[str, ...]:
     best = {1: gap.first, -1: gap.second, 0: "cannot say"}[gap.better]
-    more = "–" if gap.better else f"{gap.rows:,.0f}" if math.isfinite(gap.rows) else "never"
+    more = "–" if gap.better else " to ".join(map(_count, (gap.fewest, gap.most)))
     ends = _interval(*gap.sequence), best, more, _interval(*gap.recent)
     return (f"{gap.first} − {gap.second}", ranged(gap.estimate), *ends)
 
 
+def _count(rows: float) -> str:
+    return f"{rows:,.0f}" if math.isfinite(rows) else "never"
+
+
 def overlap(found: Evaluation) -> EvaluationTable:
-    header = ("candidate", "effective rows", "mean weight", "largest weight", "could be logged")
+    header = (
+        *("candidate", "effective rows", "events"),
+        *("mean weight", "largest weight", "could be logged"),
+    )
     rows = [
         (
             name,
             f"{worth.effective:,.0f}",
+            f"{worth.events:,.0f}",
             number(worth.mean_weight),
             number(worth.largest_weight),
             f"{worth.support:.1%}",
@@ -78,7 +87,9 @@ def overlap(found: Evaluation) -> EvaluationTable:
     ]
     check = found.found.check
     note = (
-        "Effective rows: as many of its own would tell as much. A mean weight is 1 but for noise. "
+        "Effective rows: as many of its own would tell as much, by the logged probabilities. "
+        "Events: rows with the rarer outcome that carry its estimates. A mean weight is 1 but for "
+        "noise. "
         f"Sample-ratio check: p = {check.p:.2g}; what fits least is {check.what}, expected "
         f"{check.expected:,.4g} and found {check.found:,.4g}"
     )

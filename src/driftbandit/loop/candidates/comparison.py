@@ -57,14 +57,19 @@ class Lead(NamedTuple):
         return found
 
     def words(self) -> str:
+        """Return it as a sentence. Who is better, and by how much at least, is one bound with
+        confidence `level`; two bounds together have less, and are said to have it each."""
         what = f" in {self.metric!r}" if self.metric else ""
         word = {1: "better", -1: "worse", 0: "not shown to be better or worse"}[self.better]
-        size = f"by {number(self.value)}, {between(self.low, self.high)}"
-        end = "" if self.better else f"; {more_rows(self.more)}"
-        return (
-            f"{self.first} is {word} than {self.second}{what} with {percent(self.level)} "
-            f"confidence: {size}, after {self.rows:,} rows{end}"
+        head = (
+            f"{self.first} is {word} than {self.second}{what} with {percent(self.level)} confidence"
         )
+        rows = f"after {self.rows:,} rows"
+        if self.better:
+            least = min(abs(self.low), abs(self.high))
+            return f"{head}: by {number(abs(self.value))}, at least {number(least)}, {rows}"
+        size = f"the difference is {number(self.value)}, {between(self.low, self.high)}"
+        return f"{head} at each end: {size}, {rows}; {more_rows(self.more)}"
 
 
 class Loss(NamedTuple):

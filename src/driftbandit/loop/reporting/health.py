@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from driftbandit.estimators.formatting import as_json
+from driftbandit.estimators.increments import Floats
 from driftbandit.loop import promotion, time_discount
 from driftbandit.loop.learning.learner import Learner
 from driftbandit.loop.reporting.budgets import BudgetStatus, budgets
@@ -26,11 +27,12 @@ from driftbandit.loop.reporting.policy_values import (
     Line,
     Mean,
     Window,
+    bounded,
     curve,
     default,
-    estimate,
     itself,
     seen,
+    unbounded,
     uniform,
     value,
 )
@@ -281,9 +283,18 @@ def calibration(lines: list[Line], reward: Reward) -> tuple[Mean | None, tuple[B
     order = np.argsort(expected, kind="stable")
     parts = np.array_split(order, max(1, min(BINS, len(known) // LEAST)))
     ends = reward.low, reward.high
-    found = [(part, estimate(observed[part].tolist(), ends=ends)) for part in parts]
+    found = [(part, bounded(observed[part].tolist(), ends)) for part in parts]
     bins = (Bin(float(expected[part].mean()), each) for part, each in found if each)
-    return estimate((observed - expected).tolist()), tuple(bins)
+    return _bias(observed, expected, ends), tuple(bins)
+
+
+def _bias(observed: Floats, expected: Floats, ends: tuple[float, float]) -> Mean | None:
+    """Observed minus expected: rewards have a range, so the interval is that of their mean."""
+    found = bounded(observed.tolist(), ends)
+    if found is None:
+        return None
+    mean = float(expected.mean())
+    return found._replace(mean=found.mean - mean, low=found.low - mean, high=found.high - mean)
 
 
 def metrics(lines: list[Line]) -> dict[str, dict[str, Mean | None]]:
@@ -293,6 +304,6 @@ def metrics(lines: list[Line]) -> dict[str, dict[str, Mean | None]]:
         for each in line["metrics"]:
             found.setdefault(each["name"], {}).setdefault(line["arm"], []).append(each["value"])
     return {
-        name: {arm: estimate(found[name][arm]) for arm in sorted(found[name])}
+        name: {arm: unbounded(found[name][arm]) for arm in sorted(found[name])}
         for name in sorted(found)
     }

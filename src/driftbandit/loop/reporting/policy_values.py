@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from driftbandit.estimators.increments import Floats
 from driftbandit.estimators.ope import snips
+from driftbandit.estimators.overlap import Overlap
 from driftbandit.reward import Reward
 
-WIDTH = 1.96  # standard deviations: 95 %
+LEVEL = 0.95
 
 
 class Mean(NamedTuple):
@@ -27,64 +29,83 @@ class Mean(NamedTuple):
     high: float
 
 
-def estimate(
-    values: Sequence[float],
-    weights: Sequence[float] | None = None,
-    ends: tuple[float, float] | None = None,
+class Weight(NamedTuple):
+    """How much a row counts, and the means of that, of its square and of its cube, over all arms
+    that could have been drawn: `Overlap` says why."""
+
+    drawn: float
+    mean: float = 1.0
+    second: float = 1.0
+    third: float = 1.0
+
+    def times(self, other: Weight) -> Weight:
+        return Weight(*(a * b for a, b in zip(self, other)))
+
+
+ONE = Weight(1.0)
+
+
+def bounded(
+    values: Sequence[float], ends: tuple[float, float], weights: ArrayLike | None = None
 ) -> Mean | None:
-    """The self-normalized mean of values.
-
-    `ends` are the smallest and the largest value there can be: the deviation is computed as if each
-    had been seen once more, so that a few equal values do not look certain. None if there is too
-    little to tell.
-    """
-    v, w = np.asarray(values, dtype=float), np.ones(len(values))
-    if weights is not None:
-        w = np.asarray(weights, dtype=float)
-    total, squares = float(w.sum()), float((w * w).sum())
-    if len(v) < 2 or total <= 0.0:
+    """The self-normalized mean of values between two ends, each with its `Weight`, or 1. None if
+    there is too little to tell."""
+    v = np.asarray(values, dtype=float)
+    if len(v) < 2:
         return None
-    low, high = (float(v.min()), float(v.max())) if ends is None else ends
-    unit = high - low or 1.0
-    parts = _parts((v - low) / unit, w, bounded=ends is not None)
-    return Mean(len(v), total * total / squares, *(low + unit * each for each in parts))
-
-
-def _parts(R: Floats, w: Floats, bounded: bool) -> tuple[float, float, float]:
-    """Mean and interval of values from 0 to 1: squares of others would cancel."""
+    w, mean, second, third = np.ones((4, len(v))) if weights is None else np.asarray(weights).T
+    if w.sum() <= 0.0:
+        return None
+    low, unit = ends[0], ends[1] - ends[0]
+    R = np.clip((v - low) / unit, 0.0, 1.0)
+    seen = Overlap(*(float(x.sum()) for x in (mean, second, third)))
     sums = [float(x.sum()) for x in (w, w * w, w * R, w * w * R, (w * R) ** 2)]
-    mean, spread = snips(*sums)
-    if bounded:
-        spread += sums[1] / len(R) * (mean**2 + (1.0 - mean) ** 2)
-    half = WIDTH * math.sqrt(spread) / sums[0]
-    low, high = (0.0, 1.0) if bounded else (-math.inf, math.inf)
-    return mean, max(mean - half, low), min(mean + half, high)
+    found = snips(sums, seen, LEVEL)
+    return Mean(len(v), seen.effective, *(low + unit * each for each in found))
+
+
+def unbounded(values: Sequence[float]) -> Mean | None:
+    """The mean of values of which no range is known, by Student's t: a rare large value that was
+    never seen is not in its interval. None if there is too little to tell."""
+    from scipy.special import stdtrit
+
+    v = np.asarray(values, dtype=float)
+    if len(v) < 2:
+        return None
+    deviation = float(v.std(ddof=1)) / math.sqrt(len(v))
+    half = float(stdtrit(len(v) - 1.0, 0.5 + 0.5 * LEVEL)) * deviation
+    mean = float(v.mean())
+    return Mean(len(v), float(len(v)), mean, mean - half, mean + half)
 
 
 Line = dict[str, Any]  # of the log
 ASIDE = ("holdout", "fallback")  # roles: the default was played, and the loop not asked
-Target = Callable[[Line], float | None]  # pi/p of what was chosen; None if the log cannot tell
+Target = Callable[[Line], Weight | None]  # pi/p of what was chosen; None if the log cannot tell
 
 
-def uniform(line: Line) -> float | None:
+def uniform(line: Line) -> Weight | None:
     """Every arm that is left alike."""
     left = [p for p in line["probabilities"] if p > 0.0]
     if len(left) < len(line["names"]) - (line["position"] or 0):
         return None  # the log never plays some of them
-    return 1.0 / (len(left) * line["probability"])
+    weights = [1.0 / (len(left) * p) for p in left]
+    second, third = (math.fsum(w**k for w in weights) / len(left) for k in (1, 2))
+    return Weight(1.0 / (len(left) * line["probability"]), 1.0, second, third)
 
 
-def default(line: Line) -> float | None:
+def default(line: Line) -> Weight | None:
     """The default alone."""
     names = line["names"]
-    if line["default"] is None or not line["probabilities"][names.index(line["default"])]:
+    p = 0.0 if line["default"] is None else line["probabilities"][names.index(line["default"])]
+    if not p:
         return None
-    return 1.0 / line["probability"] if line["arm"] == line["default"] else 0.0
+    drawn = 1.0 / p if line["arm"] == line["default"] else 0.0
+    return Weight(drawn, 1.0, 1.0 / p, 1.0 / p**2)
 
 
-def itself(line: Line) -> float | None:
+def itself(line: Line) -> Weight | None:
     """What was played, where the loop was asked."""
-    return None if line["role"] in ASIDE else 1.0
+    return None if line["role"] in ASIDE else ONE
 
 
 def value(lines: list[Line], target: Target, reward: Reward) -> Mean | None:
@@ -92,30 +113,30 @@ def value(lines: list[Line], target: Target, reward: Reward) -> Mean | None:
 
     A position of a slate counts with the weights of those before it: its reward may depend on them.
     """
-    values, weights, held = [], [], []
+    values: dict[bool, list[float]] = {True: [], False: []}  # of the holdout, and of the others
+    weights: dict[bool, list[Weight]] = {True: [], False: []}
     for line, weight in _weighed(lines, target):
         if weight is None and line["role"] not in ASIDE:
             return None
         if weight is not None and line["status"] == "trained":
-            values.append(seen(line, reward))
-            weights.append(weight)
-            held.append(line["role"] == "holdout")
-    return estimate(values, _balanced(weights, held), (reward.low, reward.high))
+            held = line["role"] == "holdout"
+            values[held].append(seen(line, reward))
+            weights[held].append(weight)
+    balanced = np.vstack([_balanced(weights[held]) for held in values])
+    return bounded(values[True] + values[False], (reward.low, reward.high), balanced)
 
 
-def _balanced(weights: list[float], held: list[bool]) -> list[float]:
-    """Weights with which the holdout and the others count for as many rows as they are worth. Both
-    were drawn at random; a few explored defaults of large weights must not drown a holdout."""
-    w, apart = np.array(weights), np.array(held, dtype=bool)
-    for group in (apart, ~apart):
-        squares = float((w[group] ** 2).sum())
-        w[group] *= float(w[group].sum()) / squares if squares else 0.0
-    return list(w.tolist())
+def _balanced(weights: list[Weight]) -> Floats:
+    """Weights with which a group counts for as many rows as it is worth. The holdout and the others
+    were both drawn at random; a few explored defaults of large weights must not drown a holdout."""
+    found = np.array(weights).reshape(-1, len(ONE))
+    part = len(found) / found[:, 2].sum() if len(found) else 0.0
+    return np.asarray(found * part ** np.array([1.0, 1.0, 2.0, 3.0]))
 
 
-def _weighed(lines: list[Line], target: Target) -> Iterator[tuple[Line, float | None]]:
+def _weighed(lines: list[Line], target: Target) -> Iterator[tuple[Line, Weight | None]]:
     """Lines and their weights; `lines` are in order, so a slate's follow each other."""
-    before: float | None = 1.0
+    before: Weight | None = ONE
     for line in lines:
         if line["role"] == "empty":
             continue
@@ -126,11 +147,11 @@ def _weighed(lines: list[Line], target: Target) -> Iterator[tuple[Line, float | 
         yield line, weight
 
 
-def _both(before: float | None, weight: float | None) -> float | None:
+def _both(before: Weight | None, weight: Weight | None) -> Weight | None:
     """What the target would not have begun, it need not go on with."""
-    if before == 0.0:
-        return 0.0
-    return None if before is None or weight is None else before * weight
+    if before is not None and before.drawn == 0.0:
+        return before
+    return None if before is None or weight is None else before.times(weight)
 
 
 def seen(line: Line, reward: Reward) -> float:

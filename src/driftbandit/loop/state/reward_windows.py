@@ -260,6 +260,12 @@ class RewardWindows:
             return Outcome("", [Asked(event.seq)])
         return Outcome("", [])
 
+    def is_over(self, id: str, at: float) -> bool:
+        """Return whether a moment is after the window of an open decision. Time may have moved on
+        without an advance: with clock="events", or between two of them."""
+        found = self.open.get(id)
+        return found is not None and 0.0 < self.wait < at - found.at
+
     def _reward(self, event: Event, payload: Any) -> Outcome:
         said, id = payload or event.read(), str(event.id)
         if said.clipped:
@@ -273,6 +279,8 @@ class RewardWindows:
             return Outcome("late", [Lost(said.of, "late", event.seq)] if told else [])
         if position not in found.values:  # trained or cancelled already
             return Outcome("late", [])
+        if said.late:
+            return Outcome("late", [Lost(found.seq, "late", event.seq)] if self._asks else [])
         if self.wait == 0.0:
             self._leave(id, found, position)
             return Outcome("counted", [found.example(event.seq, position, said.value)])

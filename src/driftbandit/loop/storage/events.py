@@ -109,12 +109,14 @@ class Decide(Struct, omit_defaults=True):
 
 
 class RewardGiven(Struct, omit_defaults=True):
-    """What a decision gave. `of` is the decision's seq, None if it is not there yet."""
+    """What a decision gave. `of` is the decision's seq, None if it is not there yet. `late`: it is
+    from after the decision's window, which no advance has closed yet."""
 
     value: float
     clipped: bool
     of: int | None = None
     position: int | None = None
+    late: bool = False
 
 
 class Cancel(Struct, omit_defaults=True):

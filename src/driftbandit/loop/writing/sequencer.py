@@ -84,6 +84,8 @@ class Sequencer:
             pending.payload.of = self._decision(pending.id, kind, pending.payload.position)
             if windows.accounts.by_name:
                 self._charge(kind, pending.payload, pending.id)
+            if kind == "reward":
+                pending.payload.late = windows.is_over(pending.id, at)
         data = pending.data if pending.payload is None else encode(pending.payload)
         made = Event(windows.seq + 1, kind, at, pending.id, pending.key, data, pending.k)
         pending.event = made
