@@ -197,6 +197,27 @@ def test_decisions_of_a_process_with_a_wrong_clock(tmp_path, now):
     ]
 
 
+def test_two_processes_with_different_clocks(postgres, monkeypatch):
+    """One that does not train is a year ahead: its decisions are trained like the others."""
+    url, real = postgres.url(), time.time
+    options = {"features": FEATURES, "reward": Reward(0, 1, wait=0.3, missing=0), "policy": DOMD}
+    with Loop(url, **options) as right:
+        monkeypatch.setattr("driftbandit.loop.runtime.time.time", lambda: real() + YEAR)
+        with Loop(url) as wrong:
+            for _ in range(5):
+                for loop in (right, wrong):
+                    loop.reward(loop.decide({"x": 0.5}, ARMS).id, 1)
+            assert wrong.log()["at"].max() > real() + YEAR - 60
+            end = time.monotonic() + 20
+            while right.runtime.learner.examples < 10 and time.monotonic() < end:
+                right.wait_until_trained()
+                time.sleep(0.05)
+            assert right.runtime.learner.bandit.rounds == 10
+            assert abs(right.runtime.windows.clock.time - real()) < 60
+        assert not right.runtime.windows.open
+        assert all(audit.agrees for audit in right.audits())
+
+
 # events are the clock
 
 

@@ -203,7 +203,7 @@ class Declaration(Recipe):
     seed: int = field(default=0, metadata=meaning("of all draws, with the loop's name"))
     clock: str = field(
         metadata={
-            "meaning": '"wall", or "events": time is the largest `at` so far, to fill in a past'
+            "meaning": '"wall", or "events": time is the largest `at` decided, to fill in a past'
         },
         default="wall",
     )

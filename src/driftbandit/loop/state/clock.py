@@ -78,7 +78,9 @@ class LoopClock(NamedTuple):
         """Return the clock after a decision; with clock="events" it is a reading."""
         if not self.is_ahead(at):
             leap = None if is_reading else self.leap
-            return self._replace(time=max(self.time, at), leap=leap)
+            if at <= self.time and leap == self.leap:
+                return self
+            return LoopClock(max(self.time, at), leap, self.leapt, self.landed)
         if not is_reading:
             return self
         if self.leap is None or at < self.leap:

@@ -20,9 +20,7 @@ from driftbandit.loop.storage.ledger import Ledger
 
 CADENCE = 21600.0  # seconds from one checkpoint to the next, at most
 PARTS = 4  # checkpoints in the time that events are kept, at least
-LEEWAY = (
-    43200.0  # seconds for which what is too old may stay, so that younger events can be audited
-)
+LEEWAY = 43200.0  # seconds for which what is too old may stay, so that the rest can be audited
 LOOK = 3600.0  # seconds between two looks for events that are too old
 
 
