@@ -2,7 +2,7 @@
 
 import math
 
-KAPPA, LEAST, MOST, DEBT = 0.05, 1e-5, 2.0, 1000
+KAPPA, LEAST, MOST, DEBT = 0.12, 1e-5, 2.0, 1000
 
 
 def history(loop):
@@ -24,7 +24,7 @@ def history(loop):
 
 def price_after(events, seq):
     """The price after the event `seq`: clipped sums of what was over the bound."""
-    log_price, bound, counted = None, 1.0, {}
+    log_price, unit, counted = None, 1.0, {}
     for event in events:
         if event[0] > seq:
             break
@@ -32,14 +32,14 @@ def price_after(events, seq):
             own, _, _, spend, _, choice = event
             if log_price is None:
                 log_price = math.log(spend.price)
-            bound = spend.bound
+            unit = spend.bound**0.75 * max(spend.bound, *spend.costs) ** 0.25
             counted[own] = spend.costs[choice]
             step = counted[own] - spend.bound
         else:
             _, _, of, value = event
             step = value - counted[of]
             counted[of] = value
-        log_price = max(math.log(LEAST), log_price + KAPPA * step / bound)
+        log_price = max(math.log(LEAST), log_price + KAPPA * step / unit)
         log_price = min(math.log(MOST) + KAPPA * DEBT, log_price)
     return None if log_price is None else math.exp(min(math.log(MOST), log_price))
 

@@ -6,12 +6,15 @@ are ranked by (upper bound of the reward) - lambda cost/B, with B the bound on t
 the price goes on with every decision, by what its arm is expected to cost, and with every bill, by
 what that differs:
 
-    log lambda += kappa (cost - B) / B
-    log lambda += kappa (bill - cost) / B
+    log lambda += kappa (cost - B) / U
+    log lambda += kappa (bill - cost) / U,    U = B^(3/4) dearest^(1/4)
 
 So what was overspent from one moment to another is the change of log lambda between them, times
-B / kappa: it cannot grow while the price stays within bounds. Debt beyond the largest price is
-remembered, up to `DEBT` decisions' worth, and paid back before the price falls again.
+U / kappa: it cannot grow while the price stays within bounds. A smaller unit U follows changes
+sooner, and a larger one lets the price shake less when a dear arm is played; B itself loses
+quality where few decisions can be dear, and sqrt(B dearest) overspends after changes where the
+budget is tight (`benchmarks/budget.py`). Debt beyond the largest price is remembered, up to about
+`DEBT` decisions' worth, and paid back before the price falls again.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from msgspec import Struct
 
 from driftbandit.loop.storage.events import SPENT, Bill, Event, Spend
 
-KAPPA = 0.05  # change of log lambda by a cost of twice the bound
+KAPPA = 0.12  # change of log lambda by a cost of one unit above the bound
 LEAST, MOST = math.log(1e-5), math.log(2.0)  # of log lambda as decisions see it
 DEBT = 1000  # decisions without a cost that it takes at most to pay back what lambda cannot show
 BILLS = 0.98  # discount of an arm's bills, each time that one comes
@@ -49,6 +52,7 @@ class Account(Struct):
     """One budget: the price, and what was spent. Means are over the latest decisions."""
 
     log_price: float | None = None
+    unit: float = 1.0  # U at the latest decision
     decisions: int = 0
     spent: float = 0.0
     mean: float = 0.0  # of costs
@@ -77,6 +81,7 @@ class Account(Struct):
         if self.log_price is None:
             self.log_price = math.log(spend.price)
         self.bound = spend.bound
+        self.unit = spend.bound**0.75 * max(spend.bound, *spend.costs) ** 0.25
         self.mean += (cost - self.mean) / n
         self.cheapest += (min(spend.costs) - self.cheapest) / n
         if self.last is not None:
@@ -104,7 +109,7 @@ class Account(Struct):
         self.spent += cost
         self.spent_in_period += cost
         if self.log_price is not None:
-            moved = self.log_price + KAPPA * excess / self.bound
+            moved = self.log_price + KAPPA * excess / self.unit
             self.log_price = min(MOST + KAPPA * DEBT, max(LEAST, moved))
 
 
