@@ -1,6 +1,7 @@
 """Budgets: the best reward under a mean cost, with a price that follows from the log."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from driftbandit import (
     Thompson,
     Vector,
 )
+from driftbandit.loop.promotion import refusal
 
 FEATURES = Features(context={"p": Vector(2)}, arm={"model": Category(["s", "m", "l"])})
 ARMS = {
@@ -265,6 +267,26 @@ def test_candidates_answer_at_the_same_price():
         costs = play(loop, 200)
         assert costs[100:].mean() == pytest.approx(2.0, rel=0.4)
         assert all(each.agrees for each in loop.audits())
+
+
+def test_a_candidate_that_would_overspend_is_not_promoted(tmp_path):
+    with opened(tmp_path / "a.db", exploration=0.3, budget=Budget("cost", mean=4.0)) as loop:
+        loop.shadow("careless", exploration=InverseGap(0.0, strength=0.0))
+        play(loop, 60)
+        found = loop.compare()
+        uniform = np.mean([arm["cost"] for arm in ARMS.values()]) / 4.0
+        assert found.spend["cost"]["careless"] == pytest.approx(uniform, rel=1e-6)
+        loop.configure(budget=Budget("cost", mean=1.0))
+        play(loop, 200, seed=2)
+        found = loop.compare()
+        assert found.spend["cost"]["careless"] > 1.5
+        assert "would spend" in repr(found)
+        better = [each._replace(better=1, recent=1) for each in found.leads]
+        wins = replace(found, leads=tuple(better), losses=())
+        assert "it must keep the budget" in refusal(wins, "careless", "live")
+        spend = found.spend
+    with Loop(tmp_path / "a.db", training="inline") as loop:
+        assert loop.compare().spend == spend
 
 
 def test_keys_share_the_budget():

@@ -20,6 +20,8 @@ from driftbandit.loop.state.definition import Shadow
 from driftbandit.loop.storage.events import DEFAULT, LIVE
 from driftbandit.validate import nearest, show
 
+KEPT = 1.05  # of a budget: what a candidate may spend to be promoted
+
 
 def shadow(
     runtime: Runtime,
@@ -149,6 +151,7 @@ def compare(runtime: Runtime) -> Comparison:
         values=standings(totals, reward, level),
         leads=tuple(leads(totals, reward, metrics, errors)),
         losses=tuple(losses(totals)),
+        spend=totals.spend(),
         trials=dict(settings.trials),
         skipped=skipped,
         unread=unread,
@@ -237,6 +240,12 @@ def refusal(found: Comparison, name: str, over: str) -> str:
     for loss in found.losses:
         if (loss.first, loss.second) == (name, over):
             return f"{loss.words()}: find out why, or pass force=True"
+    for budget, parts in found.spend.items():
+        if parts.get(name, 0.0) > max(KEPT, parts.get(over, 0.0)):
+            return (
+                f"{name} would spend {parts[name]:.0%} of budget {budget!r}: it must keep the "
+                "budget, or pass force=True"
+            )
     if found.unread.get(name):
         return f"{name} could not read the latest decision: pass the columns that it requires"
     return ""

@@ -106,6 +106,7 @@ class Comparison:
     | `values` | mean reward of each by name, in its unit |
     | `leads` | differences on the same rows: of rewards, and of the guard's metrics |
     | `losses` | candidates whose rewards are missing, late or cancelled more or less often |
+    | `spend` | by budget: what each would spend, at the same price, as a part of the bound |
     | `trials` | shares of decisions by candidate |
     | `skipped` | examples in which no policies were compared, by reason |
     | `unread` | latest decisions in a row that a candidate could not read |
@@ -116,6 +117,7 @@ class Comparison:
     values: Mapping[str, Standing]
     leads: tuple[Lead, ...]
     losses: tuple[Loss, ...]
+    spend: Mapping[str, Mapping[str, float]]
     trials: Mapping[str, float]
     skipped: Mapping[str, int]
     unread: Mapping[str, int]
@@ -146,6 +148,9 @@ class Comparison:
         ]
         lines += [each.words() for each in self.leads]
         lines += [each.words() for each in self.losses]
+        for budget, parts in self.spend.items():
+            told = ", ".join(f"{name} {part:.1%}" for name, part in parts.items())
+            lines.append(f"would spend of budget {budget!r}: {told}")
         lines += [f"not compared: {n:,} x {why}" for why, n in self.skipped.items()]
         return "\n".join([head, *(f"  {line}" for line in lines)])
 

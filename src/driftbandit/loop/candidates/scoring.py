@@ -181,7 +181,9 @@ def score(
     for (first, second), both in pairs.items():
         shares = share(first), share(second)
         paces[first, second] = totals.paced((first, second), shares, logged.h, both)
-    return Row(logged.h, logged.chosen, outcomes, values, pairs, paces)
+    spend = logged.request.spend or {}
+    costs = {name: np.array(each.costs) / each.bound for name, each in spend.items()}
+    return Row(logged.h, logged.chosen, outcomes, values, pairs, paces, costs)
 
 
 def lost(logged: LoggedDecision, ballot: Ballot, why: str, totals: Totals) -> Row:

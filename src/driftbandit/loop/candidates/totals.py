@@ -5,7 +5,7 @@ How rows are cut into groups changes nothing, to the last bit: sums go on row by
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -21,6 +21,10 @@ KNOWN_ARMS = 100  # whose lost decisions are counted
 Pair = tuple[str, str]
 Both = tuple[Floats, Floats]  # probabilities of a pair, (K,) each
 Key = tuple[str, str, str]  # who, over whom, and the metric ("" for the reward)
+
+
+SPEND = 0.998  # discount of what policies would have spent, each row
+NO_COSTS: Mapping[str, Floats] = {}
 
 
 class Plan(NamedTuple):
@@ -47,6 +51,7 @@ class Row(NamedTuple):
     values: dict[str, Floats]  # (K,) by name
     pairs: dict[Pair, Both]  # both asked at the same moment
     paces: dict[Pair, float]  # how much the row tells of a pair
+    costs: Mapping[str, Floats] = NO_COSTS  # by budget: what arms cost, as parts of its bound
 
 
 class Totals:
@@ -62,6 +67,7 @@ class Totals:
             str, dict[str, tuple[int, float]]
         ] = {}  # by reason and arm: lost, expected
         self._means: dict[str, tuple[float, float]] = {}  # of metrics: how many, and their sum
+        self._spent: dict[tuple[str, str], tuple[float, float]] = {}  # by budget and name
 
     def expected(self, metric: str, value: float) -> float:
         """Return the mean of a metric before this value."""
@@ -97,8 +103,25 @@ class Totals:
         self.evidence = {key: each for key, each in self.evidence.items() if key[0] != name}
         self.plans[name] = plan
 
+    def _spend(self, row: Row) -> None:
+        """Add what each policy would have spent in a row."""
+        for budget, costs in row.costs.items():
+            for name, p in row.values.items():
+                n, total = self._spent.get((budget, name), (0.0, 0.0))
+                self._spent[budget, name] = SPEND * n + 1.0, SPEND * total + float(p @ costs)
+
+    def spend(self) -> dict[str, dict[str, float]]:
+        """Return what each policy would spend, as a part of the bound, by budget and name."""
+        found: dict[str, dict[str, float]] = {}
+        for (budget, name), (n, total) in sorted(self._spent.items()):
+            found.setdefault(budget, {})[name] = total / n
+        return found
+
     def add(self, rows: list[Row]) -> None:
         """Add rows in order."""
+        for row in rows:
+            if row.costs:
+                self._spend(row)
         for name in dict.fromkeys(name for row in rows for name in row.values):
             own = [row for row in rows if name in row.values]
             self._add_value(name, own, [row.values[name] for row in own])
@@ -133,6 +156,7 @@ class Totals:
         self.plans.pop(name, None)
         known = self.evidence.items()
         self.evidence = {key: each for key, each in known if name not in key[:2]}
+        self._spent = {key: each for key, each in self._spent.items() if key[1] != name}
 
     def copy(self) -> Totals:
         """Return all as it is now: arrays are replaced, never changed."""
@@ -140,6 +164,7 @@ class Totals:
         other.values, other.plans = dict(self.values), dict(self.plans)
         other.evidence = {key: copy(each) for key, each in self.evidence.items()}
         other._lost = {why: dict(arms) for why, arms in self._lost.items()}
+        other._spent = dict(self._spent)
         return other
 
     def state(self) -> dict[str, Any]:
@@ -152,6 +177,7 @@ class Totals:
             "lost": self._lost,
             "paces": sorted([*pair, *pace] for pair, pace in self._paces.items()),
             "means": self._means,
+            "spent": sorted([*key, *each] for key, each in self._spent.items()),
         }
 
     def load(self, state: dict[str, Any]) -> None:
@@ -169,6 +195,7 @@ class Totals:
             for first, second, shares, *rest in state["paces"]
         }
         self._means = {name: tuple(mean) for name, mean in state["means"].items()}
+        self._spent = {(budget, name): (n, total) for budget, name, n, total in state["spent"]}
 
 
 def _arms(rows: list[Row]) -> LoggedArms:
