@@ -4,7 +4,7 @@ BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo reproduce test check lint bench bench-walk bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
-  bench-rivals bench-runtime bench-worlds bench-sharp bench-lab bench-peers bench-streams bench-suite bench-explain \
+  bench-rivals bench-runtime bench-worlds bench-sharp bench-lab bench-peers bench-streams bench-suite bench-referee bench-explain \
   bench-rare bench-budget bench-lockin bench-calendars bench-one-discount bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
   bench-hostile mutants torture docs docs-site dist release-check clean
 
@@ -128,6 +128,9 @@ bench-calendars: $(VENV)/.test   ## a million rounds: AutoDOMD against the best 
 bench-suite: $(VENV)/.test   ## suite-2, worlds and real streams, with everybody; needs the data of docs/streams.md
 	$(BIN)/driftbandit suite all --suite suite-2
 	$(BIN)/python -m benchmarks.readme results
+
+bench-referee: $(VENV)/.test   ## how often the referee errs, and how long a match takes
+	$(BIN)/python -m benchmarks.referee --csv docs/results/referee.csv
 
 bench-guard: $(VENV)/.test   ## fails when a speed ratio slips by more than 20 %
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.guard
