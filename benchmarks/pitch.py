@@ -25,7 +25,7 @@ class Package(NamedTuple):
 
 
 PACKAGES = (
-    Package("**driftbandit**", "driftbandit AutoDOMD", "yes", "yes", "itself", "the loop, on disk",
+    Package("**driftbandit**", "driftbandit AutoDOMD", "yes", "yes", "it does", "the loop, on disk",
             "IPS, SNIPS, DM, DR, at every moment"),
     Package("bayesianbandits", "bayesianbandits UCB", "yes", "yes", "you", "you, by a token", "no"),
     Package("Vowpal Wabbit", "vowpalwabbit ε-greedy", "yes", "by a constant step", "you", "you",
@@ -35,6 +35,8 @@ PACKAGES = (
     Package("MABWiser", "mabwiser LinUCB", "no", "no", "", "you", "by its simulator"),
     Package("river", "river LinUCB", "no", "by smoothing", "you", "you", "replay"),
 )  # fmt: skip
+SHORT = ["package", "forgets", "who chooses how fast", "waits for late rewards", "regret"]
+IN_SHORT = 6  # rows
 HEAD = ["package", "one model for all arms", "forgets", "who chooses how fast"]
 HEAD += ["who remembers a decision until its reward", "what it says of a log"]
 HEAD += ["µs per round", f"regret, {DRIFT}", f"regret, {FLIP}"]
@@ -132,6 +134,16 @@ def policies() -> str:
     from driftbandit.policies.catalogue import CATALOGUE
 
     return str(len(CATALOGUE))
+
+
+def short_table() -> list[list[str]]:
+    """README's: the nearest packages, and what they differ in most."""
+    rows = [
+        [p.name, p.forgets, p.memory, p.late, regret(p.learner, FLIP)]
+        for p in PACKAGES
+        if p.name != "MABWiser"
+    ]
+    return [SHORT, *rows[:IN_SHORT]]
 
 
 def packages_table() -> list[list[str]]:

@@ -285,7 +285,8 @@ def proof() -> str:
 
 
 TABLES = {
-    "packages": lambda: markdown(pitch.packages_table()),
+    "packages": lambda: markdown(pitch.short_table()),
+    "allpackages": lambda: markdown(pitch.packages_table()),
     "commands": commands.reference,
     "proof": proof,
     "rebalanced": lambda: markdown(theorems.bounds_table()),

@@ -1,4 +1,4 @@
-"""The site: every page of this folder, sorted by the doors, with the reference from docstrings."""
+"""The site: every page of this folder, sorted by its landing pages, with the reference from docstrings."""
 
 import sys
 from pathlib import Path
@@ -25,5 +25,11 @@ html_theme = "furo"
 html_title = f"driftbandit {release}"
 html_static_path = ["sitemaker/static"]
 html_css_files = ["site.css"]
+html_logo = "sitemaker/static/logo.svg"
+html_favicon = "sitemaker/static/logo.svg"
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0072b2", "color-brand-content": "#0072b2"},
+    "dark_css_variables": {"color-brand-primary": "#56b4e9", "color-brand-content": "#56b4e9"},
+}
 html_copy_source = False
 html_show_sphinx = False

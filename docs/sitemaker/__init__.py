@@ -1,14 +1,14 @@
-"""What the site needs beyond Sphinx and MyST: doors, links to the reference, docstrings as MyST."""
+"""What the site needs beyond Sphinx and MyST: landing pages, links to the reference, docstrings as MyST."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sitemaker import doors, links, reference
+from sitemaker import landing, links, reference
 
 
 def setup(app: Any) -> dict[str, bool]:
-    doors.setup(app)
+    landing.setup(app)
     links.setup(app)
     reference.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-DOORS = ("index", "decide", "gallery", "research", "understand", "reference")
+LANDING = ("index", "start", "decide", "gallery", "research", "understand", "reference")
 ENTRY = re.compile(r"^- \[([^\]]+)\]\(([\w/-]+)\.md\)", flags=re.M)
 
 
@@ -20,7 +20,7 @@ def tree(text: str) -> str:
 
 
 def grow(app: Any, page: str, source: list[str]) -> None:
-    if page in DOORS:
+    if page in LANDING:
         source[0] += tree(source[0])
 
 
