@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
   bench-rare bench-budget bench-lockin bench-calendars bench-one-discount bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
   bench-hostile mutants torture docs docs-site dist release-check clean
 
-demo: $(VENV)/.lab        ## a quick version of the paper's comparison, with its report
+demo: $(VENV)/.lab        ## a simulated shop whose visitors change, with its dashboard
 	$(BIN)/driftbandit demo
 
 reproduce: $(VENV)/.lab   ## the paper's comparison at full size
@@ -171,7 +171,7 @@ clean:
 
 $(VENV)/.lab: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --editable '.[lab]'
+	$(BIN)/pip install --quiet --editable '.[evidence,service]'
 	@touch $@
 
 $(VENV)/.test: pyproject.toml

@@ -1,4 +1,4 @@
-"""The site: every page of this folder, sorted by its landing pages, with the reference from docstrings."""
+"""The site: every page of this folder, by landing pages, with the reference from docstrings."""
 
 import sys
 from pathlib import Path

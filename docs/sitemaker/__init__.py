@@ -1,4 +1,4 @@
-"""What the site needs beyond Sphinx and MyST: landing pages, links to the reference, docstrings as MyST."""
+"""What the site needs beyond Sphinx and MyST: landing pages, links to names, docstrings."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ Import = Annotated[
     typer.Option("--import", help="Module with classes of your own; may be repeated."),
 ]
 
+app.command()(cli.demo)
 app.command()(cli.serve)
 app.command()(cli.backup)
 app.command()(cli.erase)
@@ -56,23 +57,18 @@ def version(
 
 
 @app.command()
-def demo(
-    out: Out = None, seeds: Seeds = None, horizon: Horizon = None, workers: Workers = None
-) -> None:
-    """A quick version of the paper's comparison (the study `quick`) with its report."""
-    _study("quick", out, seeds, horizon, workers, None)
-
-
-@app.command()
 def reproduce(
     out: Out = None,
     seeds: Seeds = None,
     horizon: Horizon = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer seeds and policies: under a minute.")
+    ] = False,
 ) -> None:
-    """The paper's comparison at full size (the study `paper-figure`) with its report."""
-    _study("paper-figure", out, seeds, horizon, workers, scheduler)
+    """The paper's comparison (the study `paper-figure`, or `quick`) with its report."""
+    _study("quick" if quick else "paper-figure", out, seeds, horizon, workers, scheduler)
 
 
 @app.command()

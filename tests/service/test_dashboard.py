@@ -332,7 +332,7 @@ def test_streams_are_limited_and_do_not_hold_the_stop(tmp_path):
 
 
 def test_demo_runs_and_ends(tmp_path):
-    command = [sys.executable, "-m", "driftbandit", "serve", "--demo", "--port", "0"]
+    command = [sys.executable, "-m", "driftbandit", "demo", "--port", "0"]
     env = os.environ | {"TMPDIR": str(tmp_path)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     served = subprocess.Popen(command, env=env, text=True, **pipes)
@@ -350,6 +350,36 @@ def test_demo_runs_and_ends(tmp_path):
     assert served.returncode == 0
     assert all("compiling" in json.loads(line)["message"] for line in lines.splitlines())
     assert not any(tmp_path.glob("*/demo.db*"))
+
+
+def test_the_demo_says_what_happens():
+    lines = []
+    narrator = demo.Narrator(lines.append)
+    report = {"state": "stationary", "values": {}}
+    for second in range(int(demo.TURN) + 60):
+        changed = second >= demo.TURN
+        adapted = second >= demo.TURN + 20
+        for visit in range(25):
+            now = second + visit / 25
+            narrator.visited(now, 0.1 if changed and not adapted else 0.6)
+        noticed = demo.TURN + 5 <= second < demo.TURN + 30
+        narrator.looked(second, report | {"state": "just changed" if noticed else "stationary"})
+    means = {"loop": (0.42, 0.4, 0.44), "default": (0.25, 0.2, 0.3)}
+    values = {k: dict(zip(("mean", "low", "high"), v)) for k, v in means.items()}
+    narrator.concluded(second, {"values": values})
+    assert [line[:5] for line in lines[:2]] == ["01:15", "01:20"]
+    assert "tastes change: books on phones, outdoor elsewhere" in lines[0]
+    assert "the loop has noticed, 5 s after the change" in lines[1]
+    assert "recovered" in lines[2]
+    assert "+68% clicks over the default: 0.42 per visitor (95 %: 0.40 to 0.44)" in lines[3]
+    assert len(lines) == 4
+
+
+def test_the_demo_ends_by_itself(tmp_path):
+    command = [sys.executable, "-m", "driftbandit", "demo", "--port", "0", "--minutes", "0.05"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "the demo runs: open http://127.0.0.1:" in done.stdout
 
 
 class Bought:

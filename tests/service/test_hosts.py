@@ -180,7 +180,7 @@ def test_a_page_in_a_real_browser_promotes_nothing(tmp_path, browser):  # noqa: 
 
 @pytest.mark.slow
 def test_the_demo_is_checked_like_an_open_service():
-    command = [sys.executable, "-m", "driftbandit", "serve", "--demo", "--port", "0"]
+    command = [sys.executable, "-m", "driftbandit", "demo", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as demo:
         try:
             port = int(re.search(r"http://[^:]*:(\d+)", demo.stdout.readline())[1])

@@ -16,17 +16,17 @@ def driftbandit(*args, cwd):
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
 
 
-def test_demo_makes_a_report_in_a_path_with_spaces_and_goes_on(tmp_path):
+def test_the_quick_comparison_makes_a_report_in_a_path_with_spaces_and_goes_on(tmp_path):
     folder = tmp_path / "my results"
     small = ("--horizon", "60", "--seeds", "2", "--out", str(folder))
-    done = driftbandit("demo", *small, cwd=tmp_path)
+    done = driftbandit("reproduce", "--quick", *small, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "DOMD-GLB" in done.stdout
     assert re.search(r"quick: \d+ cells run\n", done.stdout)
     assert done.stderr == ""  # no bars where nobody watches
     assert (folder / "report" / "report.html").stat().st_size > 100_000
     assert len(load_results(folder)["seed"].unique()) == 2
-    again = driftbandit("demo", *small, cwd=tmp_path)
+    again = driftbandit("reproduce", "--quick", *small, cwd=tmp_path)
     assert re.search(r"quick: all \d+ cells were stored already\n", again.stdout)
 
 
@@ -46,7 +46,7 @@ def test_an_unknown_study_or_an_empty_folder_is_one_line(tmp_path):
 
 @pytest.mark.parametrize("args", [["--horizon", "0"], ["--seeds", "x"], ["--colour", "red"]])
 def test_wrong_options_are_named(tmp_path, args):
-    done = driftbandit("demo", *args, cwd=tmp_path)
+    done = driftbandit("reproduce", "--quick", *args, cwd=tmp_path)
     assert done.returncode == 2
     assert args[0] in done.stderr
     assert "Traceback" not in done.stderr
@@ -54,7 +54,7 @@ def test_wrong_options_are_named(tmp_path, args):
 
 def test_a_file_in_the_way_is_one_line(tmp_path):
     (tmp_path / "taken").write_text("")
-    done = driftbandit("demo", "--horizon", "60", "--out", "taken", cwd=tmp_path)
+    done = driftbandit("reproduce", "--quick", "--horizon", "60", "--out", "taken", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("driftbandit: ")
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""`driftbandit serve`, `api-keys`, `backup`, `verify`, `erase` and `repair`."""
+"""`driftbandit serve`, `demo`, `api-keys`, `backup`, `verify`, `erase` and `repair`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 import time
+import webbrowser
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,14 +26,8 @@ api_keys = typer.Typer(help="Keys for programs that use a service.", no_args_is_
 
 def serve(
     file: Annotated[
-        str | None, typer.Argument(help="The ledger, as shop.db or postgresql://; made if new.")
-    ] = None,
-    demo: Annotated[
-        bool,
-        typer.Option(
-            "--demo", help="A simulated shop whose visitors change, in a temporary ledger."
-        ),
-    ] = False,
+        str, typer.Argument(help="The ledger, as shop.db or postgresql://; made if new.")
+    ],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8100,
     open_access: Annotated[
@@ -65,37 +60,45 @@ def serve(
         "certificate": _text(certificate),
         "private_key": _text(private_key),
     }
-    server.check_host(host, open_access or demo)
-    if demo:
-        _demo(file, options)
-        return
-    if file is None:
-        raise ValueError("name the ledger, such as shop.db, or look at --demo first")
+    server.check_host(host, open_access)
     if not open_access and (token := server.first_key(file)):
         print(f"first API key, with the role admin; it is shown only now: {token}", flush=True)
     server.log_to_stderr()
     _run(server.server(file, open_access=open_access, **options))
 
 
-def _demo(file: str | None, options: dict[str, Any]) -> None:
-    """Serve without keys, on this machine, in a temporary folder."""
+def demo(
+    minutes: Annotated[float, typer.Option(min=0.01, help="How long it runs.")] = 5.0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8100,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the dashboard, from a terminal.")
+    ] = True,
+) -> None:
+    """Run a simulated shop whose visitors change their tastes, with its dashboard."""
+    _needed()
     from driftbandit.service import server
-    from driftbandit.service.ops import demo
+    from driftbandit.service.ops import demo as shop
 
-    if file is not None:
-        raise ValueError("--demo has its own ledger: leave the file out")
     server.log_to_stderr("WARNING")
     logging.getLogger("driftbandit.loop").setLevel("ERROR")  # the page shows its concerns
     with tempfile.TemporaryDirectory() as folder:
-        made = server.server(Path(folder) / "demo.db", open_access=True, **options)
-        look = (lambda: server.address(made)), (lambda: made.should_exit)
-        shop = threading.Thread(target=demo.run, args=look)
-        shop.start()
+        made = server.server(Path(folder) / "demo.db", open_access=True, port=port)
+
+        def send_visitors() -> None:
+            look = (lambda: server.address(made)), (lambda: made.should_exit)
+            show = webbrowser.open if browser and sys.stdout.isatty() else lambda url: None
+            try:
+                shop.run(*look, seconds=60.0 * minutes, opened=show)
+            finally:
+                made.should_exit = True  # the time is over
+
+        visitors = threading.Thread(target=send_visitors)
+        visitors.start()
         try:
             _run(made)
         finally:
             made.should_exit = True  # also if it could not start
-            shop.join()
+            visitors.join()
 
 
 def _run(made: Any) -> None:

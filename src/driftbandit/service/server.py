@@ -83,9 +83,7 @@ class JsonFormatter(logging.Formatter):
 def check_host(host: str, open_access: bool) -> None:
     """Raise if a service without keys would listen to other machines."""
     if open_access and not is_loopback(host):
-        raise ValueError(
-            f"--open and --demo are for this machine only, got the host {host!r}: use keys"
-        )
+        raise ValueError(f"--open is for this machine only, got the host {host!r}: use keys")
 
 
 def first_key(path: str) -> str | None:

@@ -1,11 +1,12 @@
-"""`driftbandit serve --demo`: a simulated shop whose visitors change their tastes."""
+"""`driftbandit demo`: a simulated shop whose visitors change their tastes."""
 
 from __future__ import annotations
 
 import heapq
+import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +17,8 @@ RATE = 25.0  # visitors per second
 TURN = 75.0  # seconds after which tastes change
 SLOWEST = 2.5  # seconds until a click comes
 FIRST_TIMEOUT, TIMEOUT = 120.0, 2.0  # seconds to wait for an answer, at first and later on
+LOOK = 1.0  # seconds from one look at the loop's health to the next
+RECENT, BACK = 60.0, 0.9  # visits of a running mean; part of the former mean that is a recovery
 OFFERS = {
     "tent": {"kind": "outdoor"},
     "novel": {"kind": "books"},
@@ -46,15 +49,20 @@ class Shop:
         self._client, self._rng = client, random.Random(seed)
         self._clicks: list[tuple[float, str]] = []  # a heap: when, and of which decision
 
-    def visit(self, now: float) -> None:
-        """One visitor, `now` seconds after the start, and the clicks that are due."""
+    def visit(self, now: float) -> float:
+        """Serve one visitor, `now` seconds after the start, and send the clicks that are due.
+
+        Return how likely the visitor was to click on what was shown.
+        """
         phone = self._rng.random() < 0.5
         made = self._client.decide({"phone": phone}, OFFERS, default=DEFAULT)
-        if self._rng.random() < chance(phone, OFFERS[str(made.arm)]["kind"], now):
+        likely = chance(phone, OFFERS[str(made.arm)]["kind"], now)
+        if self._rng.random() < likely:
             when = now + self._rng.uniform(0.3, SLOWEST)
             heapq.heappush(self._clicks, (when, made.id))
         while self._clicks and self._clicks[0][0] <= now:
             self._client.reward(heapq.heappop(self._clicks)[1], 1)
+        return likely
 
 
 def chance(phone: bool, kind: str, now: float) -> float:
@@ -65,8 +73,73 @@ def chance(phone: bool, kind: str, now: float) -> float:
     return HOME if kind == "home" else OTHERS
 
 
-def run(address: Callable[[], str | None], over: Callable[[], bool]) -> None:
-    """Declare the loop once the service has an address, and send visitors until it is over."""
+class Narrator:
+    """Says in the terminal what happens in the shop, and what the loop makes of it.
+
+    The shop knows when tastes change; the loop is not told. `say` is called with one line.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._turn, self._changed = say, 0, 0.0
+        self._before = self._recent = 0.0  # mean chance of a click that the shop's choices had
+        self._noticed = self._recovered = True  # nothing has happened yet
+
+    def visited(self, now: float, chosen: float) -> None:
+        """Note a visit, `now` seconds after the start, whose choice had this chance of a click."""
+        self._recent += (chosen - self._recent) / RECENT
+        if int(now // TURN) != self._turn:
+            self._turn, self._changed, self._before = int(now // TURN), now, self._recent
+            self._noticed = self._recovered = False
+            on_phone, others = TASTES[self._turn % len(TASTES)]
+            self._tell(
+                now,
+                f"tastes change: {on_phone} on phones, {others} elsewhere; the loop is not told",
+            )
+        elif not self._recovered and now > self._changed + 2.0 and self._back():
+            self._recovered = True
+            self._tell(
+                now,
+                f"recovered, {now - self._changed:.0f} s after the change: visitors like "
+                "what they see as much as before",
+            )
+
+    def _back(self) -> bool:
+        return self._recent >= BACK * self._before
+
+    def looked(self, now: float, report: Mapping[str, Any]) -> None:
+        """Note what the loop's health says."""
+        if not self._noticed and report["state"] == "just changed":
+            self._noticed = True
+            self._tell(now, f"the loop has noticed, {now - self._changed:.0f} s after the change")
+
+    def concluded(self, now: float, report: Mapping[str, Any]) -> None:
+        """Say how the loop did next to the shop's default."""
+        ours, default = (report["values"].get(name) for name in ("loop", "default"))
+        if ours and default:
+            more = ours["mean"] / default["mean"] - 1.0
+            spans = (f"{each['low']:.2f} to {each['high']:.2f}" for each in (ours, default))
+            own, other = spans
+            self._tell(
+                now,
+                f"{more:+.0%} clicks over the default: {ours['mean']:.2f} per visitor "
+                f"(95 %: {own}), where {DEFAULT!r} alone has {default['mean']:.2f} ({other})",
+            )
+
+    def _tell(self, now: float, text: str) -> None:
+        self._say(f"{int(now) // 60:02d}:{int(now) % 60:02d}  {text}")
+
+
+def run(
+    address: Callable[[], str | None],
+    over: Callable[[], bool],
+    *,
+    seconds: float = math.inf,
+    opened: Callable[[str], None] = lambda url: None,
+) -> None:
+    """Declare the loop once the service has an address, and send visitors until it is over.
+
+    `opened` is called with the address, once the dashboard has something to show.
+    """
     while (url := address()) is None:
         if over():
             return
@@ -74,8 +147,9 @@ def run(address: Callable[[], str | None], over: Callable[[], bool]) -> None:
     print(f"the demo runs: open {url} in a browser; Ctrl-C ends it", flush=True)
     with suppress(UnreachableError):  # the service was stopped first
         _declare(url)
+        opened(url)
         with Client(url, LOOP, timeout=TIMEOUT) as client:
-            _visits(Shop(client), over)
+            _visits(client, over, seconds)
 
 
 def _declare(url: str) -> None:
@@ -85,8 +159,15 @@ def _declare(url: str) -> None:
         client.cancel(client.decide({"phone": False}, OFFERS, default=DEFAULT).id)
 
 
-def _visits(shop: Shop, over: Callable[[], bool]) -> None:
-    begun = time.monotonic()
-    while not over():
-        shop.visit(time.monotonic() - begun)
+def _visits(client: Client, over: Callable[[], bool], seconds: float) -> None:
+    """Send visitors, look at the loop's health every second, and say what happens."""
+    shop, narrator = Shop(client), Narrator(lambda line: print(line, flush=True))
+    begun, looked, now = time.monotonic(), 0.0, 0.0
+    while not over() and (now := time.monotonic() - begun) < seconds:
+        narrator.visited(now, shop.visit(now))
+        if now - looked > LOOK:
+            looked = now
+            narrator.looked(now, client.health()["report"])
         time.sleep(1.0 / RATE)
+    if not over():
+        narrator.concluded(now, client.health()["report"])
