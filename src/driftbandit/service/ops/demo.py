@@ -134,7 +134,7 @@ def run(
     over: Callable[[], bool],
     *,
     seconds: float = math.inf,
-    opened: Callable[[str], None] = lambda url: None,
+    opened: Callable[[str], object] = lambda url: None,
 ) -> None:
     """Declare the loop once the service has an address, and send visitors until it is over.
 
