@@ -25,7 +25,7 @@ from driftbandit.loop.writing.sequencer import Sequencer
 
 GROUP = 500  # pending events in one transaction
 MOST_LINGER = 0.002  # seconds to wait for callers that were served just now: they come together
-PAUSE = 0.1  # seconds between two advances
+PAUSE = 0.1  # seconds between two looks whether windows are to be closed
 EVERY = 10_000  # examples from one checkpoint to the next
 SWEEPS = 25  # deletions in a row while there is nothing else to do
 FINISH = 5.0  # seconds for deletions when a loop is closed
@@ -200,9 +200,10 @@ class Writer:
         if not lock.trains and now - self._looked >= LOOK:
             lock.take_over()  # if the process that trains has gone away
             self._looked = now
-        due = self._threaded and lock.trains and now - self._advanced >= PAUSE
-        if due and self.sequencer.due:
-            group = [*group, Pending("advance")]
+        if self._threaded and lock.trains and now - self._advanced >= PAUSE:
+            self._advanced = now
+            if self.sequencer.due:
+                group = [*group, Pending("advance")]
         self.ledger.check_place()
         if lock.alone:
             changes = self._append(group, now)
@@ -220,7 +221,7 @@ class Writer:
             if pending.work:  # last: it may take long or fail, and the others are stored
                 pending.work()
                 pending.stored.release()
-        if lock.trains:
+        if lock.trains and (self._stale or self.windows.retention is not None):
             self._retain(SWEEPS if not group and self._threaded else 1)
 
     def _retain(self, sweeps: int) -> None:
@@ -271,7 +272,8 @@ class Writer:
         if events:
             self.ledger.append(events, states)
             self.sequencer.decided.clear()
-            self._retention.note(events, self.windows.clock.time)
+            if self.windows.retention is not None:
+                self._retention.note(events, self.windows.clock.time)
             # callers tend to come back together: wait for them, at most half the time of a write
             self._linger = min(MOST_LINGER, 0.5 * (time.monotonic() - begun))
             self._expected = len(events) + self._queue.qsize()
