@@ -5,7 +5,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo reproduce test check lint bench bench-walk bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-sharp bench-lab bench-peers bench-streams bench-suite bench-referee bench-explain \
-  bench-rare bench-budget bench-lockin bench-calendars bench-one-discount bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
+  bench-declarations bench-rare bench-budget bench-lockin bench-calendars bench-one-discount bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
   bench-hostile mutants torture docs docs-site dist release-check clean
 
 demo: $(VENV)/.lab        ## a simulated shop whose visitors change, with its dashboard
@@ -95,6 +95,9 @@ bench-explain: $(VENV)/.test   ## whether explain tells the truth; needs the dat
 
 bench-budget: $(VENV)/.test   ## prompts routed under a budget, and paretobandit in an environment of its own; DATA=routing.npz
 	$(BIN)/python -m benchmarks.budget --data $(DATA) --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-declarations: $(VENV)/.test   ## natural declarations of everyday jobs against simple baselines
+	$(BIN)/python -m benchmarks.declarations --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
 
 bench-rare: $(VENV)/.test   ## rare clicks: AutoDOMD against the best fixed setting of each world
 	$(BIN)/python -m benchmarks.rare --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found

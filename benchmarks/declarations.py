@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.tables import stored, told, write
-from driftbandit import AutoDOMD, Bandit, Category, Features, Flag, Number, Reward
+from driftbandit import DOMD, AutoDOMD, Bandit, Category, Features, Flag, Fleet, Number, Reward
 from driftbandit.datasets import load
+from driftbandit.loop.config import Declaration
+from driftbandit.loop.learning.keyed import learner_for
+from driftbandit.loop.state.definition import Version
+from driftbandit.loop.state.reward_windows import Example
 
 JUDGE = range(71_000, 71_020)
 LEVEL = 0.02  # of the gap between random and best: what counts as level with a baseline
+GENRES = list("abcdef")
 TOPICS = ["sport", "world", "music", "tech"]
 Floats = np.ndarray
 
@@ -42,6 +48,7 @@ class Job(NamedTuple):
     rounds: Callable[[int], Iterator[Round]]
     declarations: dict[str, Features]
     baselines: dict[str, Player]
+    keyed: Mapping[str, Player] = MappingProxyType({})  # declarations with a key
 
 
 class Thompson:
@@ -111,7 +118,55 @@ class Declared:
         self.bandit.update(self.X[k], reward)
 
 
+class Keyed:
+    """A loop's learner for each key, without the ledger."""
+
+    def __init__(self, features: Features, **options: Any) -> None:
+        self.features, reward = features, Reward(0, 1)
+        told = Declaration(features=features, reward=reward, key="user", **options)
+        version = Version(features, told.timed_policy, None)
+        self.learner, self.n = learner_for(told, version), 0
+
+    def choose(self, told: Round) -> int:
+        self.key = told.context["user"]
+        self.X = self.features.encode({}, list(told.arms.values()))
+        return self.learner.view(0.0, self.key).bandit.choose(self.X)
+
+    def learn(self, k: int, reward: float) -> None:
+        self.n += 1
+        self.learner.train(Example(self.n, self.n, 0.0, reward, key=self.key), self.X[k])
+
+
+class FromNothing:
+    """A learner for each key that knows nothing of the others."""
+
+    def __init__(self, features: Features) -> None:
+        self.features, self.fleet = features, Fleet(DOMD(problem=features.problem(Reward(0, 1))))
+
+    def choose(self, told: Round) -> int:
+        self.key = told.context["user"]
+        self.X = self.features.encode({}, list(told.arms.values()))
+        return int(self.fleet.choose([self.key], self.X)[0])
+
+    def learn(self, k: int, reward: float) -> None:
+        self.fleet.update([self.key], self.X[[k]], [reward])
+
+
 # The jobs
+
+
+def users(differ: float) -> Callable[[int], Iterator[Round]]:
+    """Two hundred users who come 30 times and like six genres; `differ` is in log-odds."""
+
+    def rounds(seed: int) -> Iterator[Round]:
+        rng = np.random.default_rng([seed, 6])
+        all_users = rng.permutation([-0.9, -1.2, -1.5, -1.5, -1.8, -2.1])
+        p = 1.0 / (1.0 + np.exp(-(all_users + rng.normal(0.0, differ, (200, 6)))))
+        arms = {genre: {"genre": genre} for genre in GENRES}
+        for user in rng.permutation(np.repeat(np.arange(200), 30)).tolist():
+            yield Round({"user": f"u{user}"}, arms, p[user])
+
+    return rounds
 
 
 def prices(seed: int) -> Iterator[Round]:
@@ -120,7 +175,7 @@ def prices(seed: int) -> Iterator[Round]:
     budget, spread, extra = rng.uniform(3, 8), rng.uniform(0.6, 2.0), rng.uniform(0, 3)
     price = np.arange(1.0, 13.0)
     arms = {f"{p:g}": {"price": p} for p in price}
-    for _ in range(3000):
+    for _ in range(2000):
         member = bool(rng.random() < 0.5)
         buys = 1.0 / (1.0 + np.exp((price - budget - extra * member) / spread))
         yield Round({"member": member}, arms, buys * price / 12.0, price / 12.0)
@@ -131,7 +186,7 @@ def latency(seed: int) -> Iterator[Round]:
     rng = np.random.default_rng([seed, 2])
     sizes, at = 2.0 ** np.arange(8), rng.uniform(1, 3)
     arms = {f"{s:g}": {"batch": s} for s in sizes}
-    for _ in range(3000):
+    for _ in range(2000):
         load_now = float(rng.random())
         best = at + 3.0 * load_now
         yield Round(
@@ -143,7 +198,7 @@ def scores(seed: int) -> Iterator[Round]:
     """Twelve search results whose score is worth what it says: a line is right."""
     rng = np.random.default_rng([seed, 3])
     slope, level = rng.uniform(1, 3), rng.uniform(-3, -1)
-    for _ in range(3000):
+    for _ in range(1000):
         score = rng.random(12)
         arms = {str(k): {"score": float(s)} for k, s in enumerate(score)}
         yield Round({}, arms, 1.0 / (1.0 + np.exp(-(level + slope * score))))
@@ -152,7 +207,7 @@ def scores(seed: int) -> Iterator[Round]:
 def news(seed: int) -> Iterator[Round]:
     """Sixteen articles by name; half are new twice a day, and all are stale in hours."""
     rng = np.random.default_rng([seed, 4])
-    day, articles, topics = 1000, [], rng.normal(0, 0.4, 4)
+    day, articles, topics = 600, [], rng.normal(0, 0.4, 4)
     for t in range(4 * day):
         if t % (day // 2) == 0:
             kept = articles[8:]
@@ -183,14 +238,14 @@ def news_rows(told: Round) -> Floats:
 
 
 def stream(name: str, names: list[str]) -> Callable[[int], Iterator[Round]]:
-    """A recorded stream of classes; a seed is a stretch of 3,000 rounds, and its noise."""
+    """A recorded stream of classes; a seed is a stretch of 1,500 rounds."""
 
     def rounds(seed: int) -> Iterator[Round]:
         data = load(name)
         n = len(data.rewards)
-        first = int(np.random.default_rng([seed, 5]).integers(0, max(1, n - 3000)))
+        first = int(np.random.default_rng([seed, 5]).integers(0, max(1, n - 1500)))
         size = data.arms.shape[2] // len(names)
-        for t in range(first, min(first + 3000, n)):
+        for t in range(first, min(first + 1500, n)):
             row = data.arms[t, 0, :size]
             context = {f"x{k}": float(v) for k, v in enumerate(row)}
             yield Round(context, {c: {"class": c} for c in names}, data.rewards[t].astype(float))
@@ -198,8 +253,8 @@ def stream(name: str, names: list[str]) -> Callable[[int], Iterator[Round]]:
     return rounds
 
 
-def stream_features(d: int, names: list[str], curve: bool | None) -> Features:
-    context = {f"x{k}": Number(-1, 1, required=True, curve=curve) for k in range(d)}
+def stream_features(d: int, names: list[str]) -> Features:
+    context = {f"x{k}": Number(-1, 1, required=True) for k in range(d)}
     return Features(context=context, arm={"class": Category(names, required=True)})
 
 
@@ -218,6 +273,16 @@ def jobs() -> dict[str, Job]:
 
     def per(cell: Callable[[dict], Any]) -> dict[str, Player]:
         return {"Thompson per arm and context": lambda rng: Thompson(rng, cell)}
+
+    genre = Features(arm={"genre": Category(GENRES, required=True)})
+
+    def keys(differ: float) -> Job:
+        players: dict[str, Player] = {
+            "key": lambda _: Keyed(genre),
+            "key, population=30": lambda _: Keyed(genre, population=30),
+        }
+        plain: dict[str, Player] = {"each key from nothing": lambda _: FromNothing(genre)}
+        return Job(users(differ), {}, plain, players)
 
     linear: dict[str, Player] = {"linear Thompson": lambda rng: LinearThompson(rng, by_class)}
     return {
@@ -274,17 +339,16 @@ def jobs() -> dict[str, Job]:
         ),
         "weather": Job(
             stream("weather", weather),
-            {
-                "lines": stream_features(8, weather, None),
-                "curves": stream_features(8, weather, True),
-            },
+            {"lines": stream_features(8, weather)},
             thompson | linear,
         ),
         "bike": Job(
             stream("bike", bike),
-            {"lines": stream_features(15, bike, None)},
+            {"lines": stream_features(15, bike)},
             thompson | linear,
         ),
+        "users alike": keys(0.1),
+        "users who differ": keys(1.3),
     }
 
 
@@ -309,6 +373,7 @@ def lines(chosen: list[str], seeds: range) -> Iterator[dict[str, Any]]:
         players: dict[str, Player] = {
             k: (lambda _, f=f: Declared(f)) for k, f in job.declarations.items()
         }
+        players |= dict(job.keyed)
         for label, make in (players | job.baselines).items():
             runs = np.array(
                 [

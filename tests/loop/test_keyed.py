@@ -7,7 +7,8 @@ import pytest
 
 from driftbandit import DOMD, AutoDOMD, Bandit, Category, Features, Flag, Loop, Number, Reward
 from driftbandit.loop.errors import LedgerError
-from driftbandit.loop.learning.keyed import TRUST, born
+from driftbandit.loop.learning.key_spread import KeySpread
+from driftbandit.loop.learning.keyed import WIDE, born, born_near
 from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.training import replay
 
@@ -46,7 +47,7 @@ def begun(policy, population):
     d, old = policy.problem.dim, policy.view(population[None])
     t, gamma = old.t[0], policy.discount
     rounds = max(1.0, sum(gamma**k for k in range(int(t))))
-    s, lam = min(1.0, TRUST / rounds), policy.init(1).H[0, 0, 0]
+    s, lam = min(1.0, 30.0 / rounds), policy.init(1).H[0, 0, 0]
     H = lam * np.eye(d) + s * (old.H[0] - lam * np.eye(d))
     return old.theta[0], H
 
@@ -62,7 +63,7 @@ def by_hand(loop):
         line = lines[example.decision]
         if line["key"] not in own:
             row = population_row.copy()
-            own[line["key"]] = Bandit.from_row(policy, born(policy, row))
+            own[line["key"]] = Bandit.from_row(policy, born(policy, row, 30.0))
             theta, H = begun(policy, row)
             assert np.array_equal(own[line["key"]].theta, theta)
             assert np.allclose(own[line["key"]].curvature, H, rtol=1e-9)
@@ -79,7 +80,7 @@ def check(loop):
 
 
 def test_each_key_has_its_learner(tmp_path):
-    with opened(tmp_path) as loop:
+    with opened(tmp_path, population=30, policy=DOMD) as loop:
         assert isinstance(loop.declaration.policy, DOMD)
         play(loop)
         population, own = by_hand(loop)
@@ -182,3 +183,79 @@ def test_what_is_wrong_is_refused(tmp_path):
         loop.decide({"age": 3.0}, ARMS, at=0.0)
     with pytest.raises(ValueError, match="another key"):
         Loop(tmp_path / "a.db", key="session")
+
+
+# How much keys differ is learnt
+
+
+def naive_variance(examples):
+    """Moments over pairs of examples of one key that follow each other."""
+    top, bottom, latest = 0.02, 0.02, {}
+    for key, x, error, slope in examples:
+        if key in latest:
+            y, before, its = latest[key]
+            top = top * (1 - 1e-4) + error * before * (x @ y)
+            bottom = bottom * (1 - 1e-4) + slope * its * (x @ y) ** 2
+        latest[key] = x, error, slope
+    return max(top, 0.0) / bottom
+
+
+@pytest.mark.parametrize("differ", [0.0, 0.5, 1.0])
+def test_the_spread_is_that_of_the_moments_and_near_the_truth(differ):
+    """Few keys, none of which share a place."""
+    rng, spread, seen = np.random.default_rng(3), KeySpread(3), []
+    keys = [f"u{k}" for k in (0, 1, 2, 3, 5, 6, 9, 10)]
+    own = {key: rng.normal(0.0, differ, 3) for key in keys}
+    for n in range(4000):
+        key, x = keys[rng.integers(len(keys))], rng.normal(size=3) / 2
+        p = 1 / (1 + np.exp(-x @ own[key]))
+        seen.append((key, x, float(rng.random() < p) - 0.5, 0.25))
+        spread.take(key, x, seen[-1][2], 0.25, n)
+    assert spread.variance == pytest.approx(naive_variance(seen), rel=1e-9)
+    truth = np.mean([own[key] ** 2 for key in keys])
+    assert spread.variance == pytest.approx(truth, abs=0.1 + 0.35 * truth)
+    again = KeySpread.from_text(spread.to_text())
+    assert again.variance == spread.variance
+    again.drop("u0")
+    assert again.to_text() != spread.to_text()
+    assert again.variance == spread.variance  # what it added stays
+
+
+def test_a_newcomer_is_as_sure_as_keys_are_alike():
+    rng = np.random.default_rng(4)
+    policy = DOMD(problem=FEATURES.problem(CLICKS), discount=1.0)
+    row = policy.fresh.copy()
+    population = Bandit.from_row(policy, row)
+    for _ in range(400):
+        x = FEATURES.encode({"age": float(rng.uniform(0, 100))}, ARMS)[rng.integers(2)]
+        population.update(x, float(rng.random() < 0.3))
+    lam, d = policy.init(1).H[0, 0, 0], policy.problem.dim
+    for variance in (0.0, 0.3, 100.0):
+        made = Bandit.from_row(policy, born_near(policy, row, variance))
+        P = population.curvature - lam * np.eye(d)
+        values, vectors = np.linalg.eigh(P)
+        expected = lam * np.eye(d) + (vectors * (values / (1 + variance * values))) @ vectors.T
+        assert np.allclose(made.curvature, expected, atol=1e-8)
+        assert np.array_equal(made.theta, population.theta)
+        assert np.linalg.eigvalsh(made.curvature).min() >= lam
+
+
+def test_what_the_loop_has_learnt_of_differences_is_in_checkpoints_and_replays(tmp_path):
+    with opened(tmp_path) as loop:
+        assert loop.declaration.population == "auto"
+        play(loop, 200, users=6)
+        learnt = loop.runtime.learner.spread.variance
+        assert learnt != 1.0
+        row = born_near(loop.policy, loop.runtime.learner.row, WIDE * learnt)
+        new = loop.runtime.learner.view(1e5, "nobody").bandit
+        assert np.array_equal(new.curvature, Bandit.from_row(loop.policy, row).curvature)
+        check(loop)
+        digest = loop.digest
+    with Loop(tmp_path / "a.db", training="inline") as loop:
+        assert (loop.digest, loop.runtime.learner.spread.variance) == (digest, learnt)
+
+
+@pytest.mark.parametrize("population", [0, -1, "much", True])
+def test_the_weight_of_the_population_is_a_number_of_rewards(tmp_path, population):
+    with pytest.raises(ValueError, match="population must be"):
+        opened(tmp_path, population=population)

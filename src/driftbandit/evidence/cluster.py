@@ -33,7 +33,7 @@ from driftbandit import validate
 from driftbandit.evidence.reading.chunk import Floats
 from driftbandit.evidence.reading.ledger import Where
 from driftbandit.loop.candidates.candidate_set import CandidateSet
-from driftbandit.loop.learning.keyed import Keyed, KeyLearner, born
+from driftbandit.loop.learning.keyed import Keyed, KeyLearner
 from driftbandit.loop.learning.learner import Learner, digest, fingerprint
 from driftbandit.loop.state.definition import CurrentDefinition, Definition
 from driftbandit.loop.state.reward_windows import Change, Example
@@ -91,7 +91,7 @@ class Parents(Keyed):
     def _train_own(self, key: str, example: Example, x: Floats) -> None:
         if key in self.waiting:
             self.waiting.remove(key)
-            self.births[key] = born(self.policy, self.row), self.last
+            self.births[key] = self.newborn(), self.last
 
 
 class Children(Keyed):

@@ -31,6 +31,9 @@ from driftbandit.reward import Reward
 CLOCKS = ("wall", "events")
 MODES = ("active", "apprentice")
 LEVEL = 0.95
+AUTO = "auto"
+FORMER_POPULATION = 30.0  # what the population was worth in version 0.2
+KEYED_BONUS = 2.0  # of the default policy of a key: judged by `make bench-declarations`
 RUN_LENGTH = 1e7
 DRAWS = 2  # version of the draws of new loops
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -66,6 +69,7 @@ class Options(Changeable, total=False):
     clock: str | None
     arms: Mapping[str, Mapping[str, Any]] | None
     prior: Prior | Mapping[str, float] | None
+    population: float | str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +229,14 @@ class Declaration(Recipe):
         },
         default=None,
     )
-    absent: ClassVar[Mapping[str, Any]] = {"prior": None}
+    population: Any = field(
+        metadata={
+            "meaning": "with `key`: rewards of its own that the population is worth to a new key; "
+            '"auto" learns it'
+        },
+        default=AUTO,
+    )
+    absent: ClassVar[Mapping[str, Any]] = {"prior": None, "population": FORMER_POPULATION}
     name: str = ""  # of the loop, in every draw from version 2 on
     draws: int = 1  # version of the draws; ledgers that say nothing have the first
     former: ClassVar[Mapping[str, str]] = {"keep": "retention"}
@@ -250,6 +261,9 @@ class Declaration(Recipe):
             retention=None if kept is None else seconds(kept, "retention"),
             arms=None if self.arms is None else _arms(self.arms),
         )
+        if self.population != AUTO:
+            population = validate.positive("population", self.population, "in rewards, or 'auto'")
+            self._set(population=population)
         if self.prior is not None:
             prior = self.prior if isinstance(self.prior, Prior) else Prior(self.prior)
             self._set(prior=prior.resolved(self.features, self.reward, dict(self.arms or ())))
@@ -265,8 +279,10 @@ class Declaration(Recipe):
     def _policy(self) -> RowPolicy:
         """Return the policy for rows of the features."""
         problem, policy = self.features.problem(self.reward), self.policy
-        if policy is None:
-            policy = AutoDOMD if self.key is None else DOMD
+        if policy is None and self.key is not None:
+            policy = DOMD(problem=problem, bonus=KEYED_BONUS)
+        elif policy is None:
+            policy = AutoDOMD
         if isinstance(policy, type) and issubclass(policy, RowPolicy):
             policy = policy(problem=problem)
         if not isinstance(policy, RowPolicy):

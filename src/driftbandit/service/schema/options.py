@@ -142,6 +142,7 @@ ROWS = {
     "clock": OptionRow(str),
     "arms": OptionRow(dict[str, dict[str, Any]]),
     "prior": OptionRow(dict[str, Any], read_prior),
+    "population": OptionRow(float | str),
     "shares": OptionRow(dict[str, list[float]]),
     "budget": OptionRow(dict[str, Any] | list[dict[str, Any]] | bool, read_budget),
     "history": OptionRow(bool),  # of a candidate
