@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.tables import stored, told
-from driftbandit import AutoDOMD, Bandit, Budget, Category, Features, Reward, Vector
+from driftbandit import AutoDOMD, Bandit, Budget, Category, Features, Loop, Reward, Vector
 from driftbandit.loop.config import Settings
 from driftbandit.loop.deciding.pricing import spends, terms
 from driftbandit.loop.deciding.types import Request
@@ -36,6 +37,7 @@ JUDGE = range(20)
 REQUIRED = {"stationary": 0.9212, "price": 0.9216, "quality": 0.8708, "newcomer": 0.8799}
 OVERSPEND = {"stationary": 0.005, "price": 0.005, "quality": 0.02, "newcomer": 0.02}
 WINDOW, SETTLED, WORST, HALF = 500, 600, 0.25, 142
+DEARER = 1.2  # times the CPU time of a decision without a budget
 FEATURES = Features(context={"prompt": Vector(25)}, arm={"model": Category(MODELS)}, dim=64)
 REWARD = Reward(0, 1)
 
@@ -134,6 +136,27 @@ def figures(run: Run, ceiling: float, scenario: str) -> dict[str, float]:
     return found
 
 
+def decision_cost(turns: int = 12, each: int = 100) -> float:
+    """Return the CPU time of a decision with a budget over that without one: medians of turns that
+    both loops take one after the other."""
+    arms = {name: {"model": name} for name in MODELS}
+    priced = {name: {**arms[name], "cost": cost} for name, cost in zip(MODELS, LISTED.tolist())}
+    new: dict[str, Any] = {"features": FEATURES, "reward": REWARD, "training": "inline"}
+    prompts = np.random.default_rng(0).standard_normal((each, 25)).tolist()
+    with (
+        Loop(":memory:", arms=arms, **new) as plain,
+        Loop(":memory:", arms=priced, budget=Budget("cost", mean=0.000662), **new) as bounded,
+    ):
+        times: dict[Any, list[float]] = {plain: [], bounded: []}
+        for _ in range(turns + 1):  # the first one compiles
+            for loop, found in times.items():
+                begun = time.process_time()
+                for prompt in prompts:
+                    loop.decide({"prompt": prompt})
+                found.append(time.process_time() - begun)
+        return float(np.median(times[bounded][1:]) / np.median(times[plain][1:]))
+
+
 def lines(data: Data, seeds: Sequence[int], cases: Sequence[str]) -> Iterator[dict[str, Any]]:
     """A line for each scenario and ceiling: means over the seeds, and the worst of them."""
     for scenario in SCENARIOS:
@@ -192,7 +215,12 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="seed; design uses 1000 and up")
     parser.add_argument("--cases", nargs="*", default=(), help="such as quality-low; all if none")
     parser.add_argument("--store", action="store_true", help="into docs/results/budget.csv")
+    parser.add_argument("--speed", action="store_true", help="only the cost of a decision")
     given = parser.parse_args()
+    if given.speed:
+        ratio = decision_cost()
+        print(f"a decision with a budget takes {ratio:.2f} times as long as without one")
+        sys.exit(0 if ratio <= DEARER else f"not reached: at most {DEARER} is asked for")
     seeds = range(given.first, given.first + given.seeds)
     found = told("budget", lines(read(given.data), seeds, given.cases), row, given.store)
     if short := [each for line in found for each in missed(line)]:
