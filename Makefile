@@ -93,7 +93,7 @@ bench-streams: $(VENV)/.test   ## real data: everybody tuned on the window befor
 bench-explain: $(VENV)/.test   ## whether explain tells the truth; needs the data of docs/streams.md
 	$(BIN)/python -m benchmarks.explain --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
 
-bench-budget: $(VENV)/.test   ## prompts routed under a budget, and paretobandit in an environment of its own; DATA=routing.npz
+bench-budget: $(VENV)/.test   ## prompts routed to language models under a budget; DATA=routing.npz has them
 	$(BIN)/python -m benchmarks.budget --data $(DATA) --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
 
 bench-declarations: $(VENV)/.test   ## natural declarations of everyday jobs against simple baselines

@@ -1,12 +1,12 @@
 """Budgets on real prompts: `make bench-budget` routes 3,609 prompts between three language models.
 
 Each prompt has a quality and a cost in dollars under each model. The bandit sees what it chose, the
-scenarios move prices and qualities, and three ceilings bound the mean cost. The data are part of
-the package paretobandit, which is also the peer (`benchmarks.peers.pareto`); they are never
-shipped. `--data` names a file with arrays `quality`, `cost` (n, 3) and `prompt` (n, 25).
+scenarios move prices and qualities, and three ceilings bound the mean cost. The data come from the
+package paretobandit and are never shipped: `--data` names a file with arrays `quality`, `cost`
+(n, 3) and `prompt` (n, 25).
 
 What is measured is the loop's own: `Accounts` and `pricing` move the price, `Floor` decides, and
-the learner is AutoDOMD. `tests/loop/test_budget_figures.py` holds the benchmark against `Loop`.
+the learner is AutoDOMD. A test plays the same prompts with a `Loop`, and it chooses the same.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks import budget as routing
 from tests import naive_budget
 
 from driftbandit import (
@@ -378,3 +379,38 @@ def test_a_rule_without_a_penalty_is_refused():
 
     with pytest.raises(ValueError, match="OldRule knows no budget"):
         opened(exploration=OldRule())
+
+
+def test_the_benchmark_decides_as_a_loop_does():
+    n, rng = 40, np.random.default_rng(7)
+    arms = [{"model": model} for model in routing.MODELS]
+    prompts = rng.standard_normal((n, 25))
+    contexts = [{"prompt": prompt.tolist()} for prompt in prompts]
+    X = np.stack(routing.FEATURES.encode_each(contexts, [arms] * n))
+    world = routing.Stream(
+        X,
+        rng.random((n, 3)),
+        routing.LISTED * rng.lognormal(0.2, 0.5, (n, 3)),
+        np.tile(routing.LISTED, (n, 1)),
+        np.ones((n, 3), dtype=bool),
+    )
+    run = routing.play(world, ceiling=0.001)
+    named = {
+        model: {"model": model, "cost": float(cost)}
+        for model, cost in zip(routing.MODELS, routing.LISTED)
+    }
+    with Loop(
+        ":memory:",
+        features=routing.FEATURES,
+        reward=routing.REWARD,
+        exploration=0.0,
+        arms=named,
+        budget=Budget("cost", mean=0.001),
+        training="inline",
+    ) as loop:
+        for t, context in enumerate(contexts):
+            made = loop.decide(context)
+            k = routing.MODELS.index(made.arm)
+            assert k == run.arm[t]
+            loop.metric(made.id, "cost", world.cost[t, k])
+            loop.reward(made.id, world.quality[t, k])
