@@ -138,8 +138,8 @@ class CandidateSet:
         self, example: Example, logged: LoggedDecision, learner: Learner, ballot: Ballot
     ) -> str:
         older = self._not_comparable(logged, learner)
-        both = not self.demoted and example.decision > self._switched  # sides of the holdout
-        splits = logged.splits and both and older != "older policy"
+        same = logged.version == learner.version.name and example.decision > self._switched
+        splits = logged.splits and same and not self.demoted  # both sides of the draw are there
         outcomes = {} if older and not splits else metrics(example, logged, self._totals)
         if splits:
             mean = reward_by_mean(example, logged, learner, self._totals)
