@@ -319,7 +319,7 @@ TABLES = {
     "hardintervals": lambda: as_stored("intervals-hard"),
     "evidence": lambda: figures("evidence"),
     "promotion": lambda: as_stored("promotion"),
-    "promotion-late": lambda: as_stored("promotion-late"),
+    "promotion_late": lambda: as_stored("promotion-late"),
     "oracles": lambda: as_stored("oracles"),
     "roads": lambda: figures("roads"),
     "links": lambda: figures("links"),
