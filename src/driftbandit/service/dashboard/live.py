@@ -23,7 +23,7 @@ from driftbandit.service.schema import messages as m
 PAUSE = 1.0  # seconds from one view to the next, at least
 REST = 4.0  # times as long as the latest view took: views take at most a fifth of a core
 TICK = 0.25  # seconds after which a stream looks for a new view, or for the end
-LIFE = 30.0  # seconds of a stream; the next request for one shows the key again
+LIFE = 25.0  # seconds of a stream; the next request for one shows the key again
 GONE = 10.0  # seconds after the last request for a view in which decisions are still noted
 POINTS, LATEST, NOTED, TERMS = 300, 12, 4, 4  # of a history; decisions; of one view; reasons
 

@@ -158,6 +158,7 @@ class Gateway:
                 await _stream(receive, send, status, text, media)
         except TimeoutError:  # it is not read, or too slowly
             scope["connection"].abort()
+            await _gone(receive)
 
     async def _refusal(self, error: Exception) -> tuple[int, bytes, str, dict[str, str]]:
         """Return an error as an answer; a key that asks too much waits for it."""

@@ -23,6 +23,7 @@ from driftbandit.service.pool.loop_pool import LoopPool
 GROUP = 64  # calls that share a write
 SCORED = 1000  # arms that a group scores, unless one call alone has more
 THREADS = 2  # one computes while the other waits for the disk
+RECENT = 1.0  # seconds in which a key counts as one that asks
 MOST = 32  # threads, when loops do not answer
 STALLED = 0.25  # seconds after which a group no longer counts as busy: other loops get a thread
 
@@ -66,12 +67,14 @@ class FairQueue:
     def __init__(self) -> None:
         self._waiting: dict[Loop, dict[str, deque[Submission]]] = {}
         self._groups: Counter[Loop] = Counter()  # under way
-        self._lock = threading.Lock()  # guards the two above
+        self._seen: dict[str, dict[str, float]] = {}  # by name of a loop: when keys asked last
+        self._lock = threading.Lock()  # guards the three above
         self._news: queue.SimpleQueue[bool] = queue.SimpleQueue()  # False: stop when all is made
 
     def put(self, one: Submission) -> None:
         with self._lock:
             self._waiting.setdefault(one.loop, {}).setdefault(one.key, deque()).append(one)
+            self._seen.setdefault(one.name, {})[one.key] = time.monotonic()
         self._news.put(True)
 
     def take(self) -> list[Part]:
@@ -99,14 +102,22 @@ class FairQueue:
         return []
 
     def _parts(self, keys: dict[str, deque[Submission]]) -> list[Part]:
-        """Take the share of every key; the first key is the last one the next time."""
-        calls, scored, group = GROUP // len(keys), SCORED // len(keys), list[Part]()
+        """Take the share of every key; the first key is the last one the next time. A key that
+        asked just now has its share, too: it may ask again while this group is made."""
+        active = self._active(next(iter(keys.values()))[0].name)
+        calls, scored, group = GROUP // active, SCORED // active, list[Part]()
         for key in list(keys):
             group += self._share(keys[key], max(1, calls), scored)
             waiting = keys.pop(key)
             if waiting:
                 keys[key] = waiting
         return group
+
+    def _active(self, name: str) -> int:
+        seen, latest = self._seen[name], time.monotonic() - RECENT
+        for key in [key for key, when in seen.items() if when < latest]:
+            del seen[key]
+        return max(1, len(seen))
 
     def _share(self, waiting: deque[Submission], calls: int, scored: int) -> list[Part]:
         found: list[Part] = []
