@@ -57,7 +57,8 @@ bench-hostile: $(VENV)/.test  ## an honest key beside a hostile one, and beside 
 
 torture: $(VENV)/.test    ## any order of events, kill -9, no database, no room, made-up requests: the long form
 	TORTURE=1 $(BIN)/python -m pytest tests/loop/test_torture.py tests/service/test_torture.py \
-	  tests/service/test_schema.py tests/loop/test_exploration.py
+	  tests/service/test_schema.py tests/service/test_requests.py tests/service/test_fairness.py \
+	  tests/loop/test_exploration.py
 
 bench-trials: $(VENV)/.test   ## declared rewards next to the same learner with ideal treatment
 	$(BIN)/python -m benchmarks.trials --csv docs/results/trials.csv

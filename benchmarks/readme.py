@@ -57,6 +57,7 @@ PAGES += (
     "docs/features.md",
     "docs/differences.md",
     "docs/families.md",
+    "docs/promises.md",
 )
 PAGES += tuple(f"docs/gallery/{page.name}" for page in sorted(examples.FIGURES.glob("*.md")))
 
@@ -325,6 +326,7 @@ TABLES = {
     "links": lambda: figures("links"),
     "service": lambda: figures("service"),
     "sizing": lambda: figures("sizing"),
+    "hostile": lambda: figures("hostile"),
     "peers": peers,
     "costs": peer_costs,
     "settings": peer_settings,

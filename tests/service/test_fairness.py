@@ -213,6 +213,22 @@ def test_a_share_is_bounded_by_the_arms_it_scores():
     in_loop(check)
 
 
+def test_requests_that_have_timed_out_are_left_out():
+    def check():
+        queued, loop = FairQueue(), object()
+        late = [submission("key", loop, 200), submission("other", loop, 1)]
+        for one in late:
+            queued.put(one)
+        group = queued.take()
+        for one in late:
+            one.answer.cancel()
+        queued.done(group)
+        queued.put(last := submission("key", loop, 1))
+        assert [part.of for part in queued.take()] == [last]
+
+    in_loop(check)
+
+
 def test_every_call_is_made_once_and_in_order():
     def check():
         queued, loops = FairQueue(), [object(), object()]

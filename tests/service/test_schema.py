@@ -1,5 +1,5 @@
 """Requests made up from the OpenAPI document, right and wrong ones: no answer is undeclared, and
-none is the service's own fault. `make torture` makes 5,000 of them.
+none is the service's own fault. `make torture` makes 100,000 of them.
 """
 
 import os
@@ -19,7 +19,7 @@ from driftbandit.service.routes import ROUTES
 from serving import ARMS, NEWS, ask, in_thread
 
 LONG = bool(os.environ.get("TORTURE"))
-CASES = 5000 if LONG else 100
+CASES = 100_000 if LONG else 100
 CHECKS = [
     not_a_server_error,
     checks.status_code_conformance,

@@ -11,7 +11,7 @@ import resource
 import signal
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 
 import pytest
@@ -23,6 +23,7 @@ from driftbandit.loop.reporting.verification import verify
 from driftbandit.loop.state.definition import defined
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import replay
+from driftbandit.service.http.auth import ApiKeys
 from serving import ARMS, NEWS, Process, ask, in_thread, until_ready
 
 LONG = bool(os.environ.get("TORTURE"))
@@ -34,9 +35,9 @@ SHOP |= {"reward": {"low": 0, "high": 1, "wait": 0.05, "missing": 0}}
 ASKED, DECISION = "/v1/loops/news/decisions", {"context": {"age": 30}, "arms": ARMS}
 
 
-def hammer(port, acknowledged, over, k):
+def hammer(port, acknowledged, over, k, key=None):
     """Decide and reward until it is over or the service away; note what it said was done."""
-    with Client(f"http://127.0.0.1:{port}", "news", timeout=1.0) as client:
+    with Client(f"http://127.0.0.1:{port}", "news", api_key=key, timeout=1.0) as client:
         try:
             for n in itertools.takewhile(lambda _: not over.is_set(), itertools.count()):
                 made = client.decide({"age": 20 + n % 60}, ARMS)
@@ -47,10 +48,10 @@ def hammer(port, acknowledged, over, k):
 
 
 @contextmanager
-def hammered(port, acknowledged, threads=4):
+def hammered(port, acknowledged, threads=4, key=None):
     """Asked from some threads meanwhile."""
     over = threading.Event()
-    args = [(port, acknowledged, over, k) for k in range(threads)]
+    args = [(port, acknowledged, over, k, key) for k in range(threads)]
     work = [threading.Thread(target=hammer, args=each) for each in args]
     for thread in work:
         thread.start()
@@ -115,6 +116,55 @@ def test_killed_under_load_it_has_all_that_it_acknowledged(address, tmp_path):
     if LONG:
         print(f"{address}: {len(acknowledged)} acknowledged; ready within {max(back):.1f} s")
         assert max(back) < BACK
+
+
+DEEP = b'{"context":{"x":' + b"[" * 600 + b"]" * 600 + b'},"arms":{},"default":"a","id":"deep"}'
+NAMES = {"ab" * 19 + f"{k:02}": {} for k in range(40)}
+HOSTILE = (  # of one key, all at once: each may cost the key that sends it, and no other
+    ("POST", ASKED, None, DEEP),
+    ("POST", ASKED, DECISION | {"arms": NAMES, "default": "ba" * 19}, None),
+    ("POST", "/v1/loops/news/batches", {"decisions": [DECISION] * 500}, None),
+    ("POST", ASKED, DECISION | {"arms": {str(k): {} for k in range(90)}, "k": 90}, None),
+    ("POST", "/v1/loops/nothing/decisions", DECISION, None),
+    ("PUT", "/v1/loops/news/decisions/none/reward", {"value": 1e308, "at": 253402300000.0}, None),
+)
+
+
+def flood(port, key, over, k):
+    while not over.is_set():
+        with suppress(OSError):  # the service was killed
+            method, path, body, raw = HOSTILE[k % len(HOSTILE)]
+            assert ask(port, method, path, body, key, raw)[0] not in (500, 502)
+
+
+@pytest.mark.slow
+def test_a_hostile_key_beside_honest_ones(address, tmp_path):
+    """Whatever it sends, the others are answered, and what they were told is there; also if the
+    service is killed meanwhile."""
+    keys, acknowledged = ApiKeys(address), {}
+    owner, hostile = keys.create("owner", ["admin"]), keys.create("hostile", ["decide", "reward"])
+    keys.close()
+    for end in (signal.SIGTERM, signal.SIGKILL) * (20 if LONG else 1):
+        served = Process(tmp_path, ledger=address)
+        until_ready(served.port)
+        declared = ask(served.port, "PUT", "/v1/loops/news", SHOP, owner)[0]
+        assert declared in (200, 201)
+        over, before = threading.Event(), len(acknowledged)
+        work = [
+            threading.Thread(target=flood, args=(served.port, hostile, over, k)) for k in range(6)
+        ]
+        for thread in work:
+            thread.start()
+        try:
+            with hammered(served.port, acknowledged, 2, owner):
+                time.sleep(2.0)
+                served.stop(end)
+        finally:
+            over.set()
+            for thread in work:
+                thread.join()
+        assert len(acknowledged) > before
+        check(address, acknowledged)
 
 
 def training(port):

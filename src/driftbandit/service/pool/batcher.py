@@ -92,11 +92,14 @@ class FairQueue:
                 return found
 
     def _group(self) -> list[Part]:
-        for loop in self._waiting:
-            if self._groups[loop] < THREADS and (group := self._parts(self._waiting[loop])):
-                keys = self._waiting.pop(loop)
-                if keys:
-                    self._waiting[loop] = keys  # behind the other loops
+        for loop in list(self._waiting):
+            if self._groups[loop] >= THREADS:
+                continue
+            keys = self._waiting.pop(loop)
+            group = self._parts(keys)
+            if keys:
+                self._waiting[loop] = keys  # behind the other loops
+            if group:
                 self._groups[loop] += 1
                 return group
         return []
