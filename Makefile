@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: demo reproduce test check lint bench bench-walk bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-sharp bench-lab bench-peers bench-streams bench-suite bench-referee bench-explain \
   bench-declarations bench-rare bench-budget bench-lockin bench-calendars bench-one-discount bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
-  bench-hostile mutants torture docs docs-site dist release-check clean
+  bench-hostile bench-chain mutants torture docs docs-site dist release-check clean
 
 demo: $(VENV)/.lab        ## a simulated shop whose visitors change, with its dashboard
 	$(BIN)/driftbandit demo
@@ -32,6 +32,9 @@ bench: $(VENV)/.test      ## the speed figures, as ratios from one run
 
 bench-walk: $(VENV)/.test    ## functions, files and CPU time of a decision, next to version 0.2
 	$(BIN)/python -m benchmarks.walk --csv docs/results/walk.csv
+
+bench-chain: $(VENV)/.test    ## what the chain of hashes adds to a decision, and how fast a ledger is verified
+	$(BIN)/python -m benchmarks.chain --csv docs/results/chain.csv
 
 bench-roads: $(VENV)/.test    ## first use, real dimensions, every kind of call, as ratios from one run
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.roads

@@ -316,6 +316,7 @@ TABLES = {
     "fleet": lambda: figures("fleet"),
     "trials": lambda: figures("trials"),
     "loop": lambda: figures("loop"),
+    "chain": lambda: figures("chain"),
     "intervals": lambda: as_stored("intervals"),
     "hardintervals": lambda: as_stored("intervals-hard"),
     "evidence": lambda: figures("evidence"),

@@ -9,6 +9,7 @@ from driftbandit import DOMD, AutoDOMD, Bandit, Category, Features, Flag, Loop, 
 from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.learning.key_spread import KeySpread
 from driftbandit.loop.learning.keyed import WIDE, born, born_near
+from driftbandit.loop.reporting.verification import verify
 from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.training import replay
 
@@ -259,3 +260,28 @@ def test_what_the_loop_has_learnt_of_differences_is_in_checkpoints_and_replays(t
 def test_the_weight_of_the_population_is_a_number_of_rewards(tmp_path, population):
     with pytest.raises(ValueError, match="population must be"):
         opened(tmp_path, population=population)
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_a_checkpoint_may_be_larger_than_a_value_of_the_database(
+    store, tmp_path, request, monkeypatch
+):
+    """One value held all keys: beyond 10^9 bytes `close` failed."""
+    monkeypatch.setattr("driftbandit.loop.storage.ledger.PIECE", 700)
+    monkeypatch.setattr("driftbandit.loop.writing.writer.EVERY", 25)
+    path = tmp_path / "a.db"
+    if store == "postgres":
+        path = request.getfixturevalue("postgres").url()
+    new = {"features": FEATURES, "reward": CLICKS, "key": "user_id", "clock": "events"}
+    with Loop(path, training="inline", **new) as loop:
+        play(loop, users=20)
+        digest = loop.digest
+        assert len(loop.runtime.learner.state()[1]) > 5 * 700
+    with Loop(path, training="inline") as loop:
+        assert loop.digest == digest
+        loop.erase(key="u3")
+        digest = loop.digest
+    (found,) = verify(path)
+    assert found.holds, found
+    with Loop(path, training="inline") as loop:
+        assert loop.digest == digest

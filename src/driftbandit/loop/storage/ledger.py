@@ -19,6 +19,7 @@ from driftbandit.loop.storage.store import WriterLock, connect, is_url
 
 MOST = 100  # rows in one statement
 CHUNK = 2000  # events read at once
+PIECE = 100_000_000  # bytes of a checkpoint in one value: databases allow some 10^9
 SWEEP = 200  # events deleted at once
 
 States = Sequence[tuple[int, bytes]]  # the numbers of checkpoints, by the seq of their event
@@ -144,7 +145,11 @@ class Ledger:
     def state(self, seq: int) -> bytes:
         """Return the numbers that are stored beside an event, as those of a checkpoint are."""
         found = self._ask("checkpoint_state", seq)
-        return bytes(found[0][0]) if found else b""
+        return (
+            b"".join(row[0] for row in [*found, *self._ask("checkpoint_pieces", seq)])
+            if found
+            else b""
+        )
 
     def snapshot(self, more: int, most: int) -> tuple[str, bytes] | None:
         """Return the learner that another process left, if it has learnt more examples than `more`
@@ -184,7 +189,13 @@ class Ledger:
         for k in range(0, len(events), MOST):
             self._insert(events[k : k + MOST])
         for seq, state in states:
-            self._store.run("save_checkpoint", self._loop, seq, state)
+            self._save(seq, state)
+
+    def _save(self, seq: int, state: bytes) -> None:
+        """Store the numbers of a checkpoint. Its row comes last: without it the rest is nothing."""
+        for k, place in enumerate(range(PIECE, len(state), PIECE), start=1):
+            self._store.run("save_piece", self._loop, seq, k, state[place : place + PIECE])
+        self._store.run("save_checkpoint", self._loop, seq, state[:PIECE])
 
     def _insert(self, events: Sequence[Event]) -> None:
         """Store events as the next ones of the chain."""
@@ -213,7 +224,7 @@ class Ledger:
         """Store numbers beside an event, once, in the process that trains; they go with the
         checkpoints of their time."""
         if self._lock and self._lock.trains:
-            self._store.run("save_checkpoint", self._loop, seq, state)
+            self._save(seq, state)
 
     @contextmanager
     def pinned(self) -> Iterator[None]:
@@ -270,6 +281,7 @@ class Ledger:
     def _rest_on(self, base: int, start: int) -> None:
         self._store.run("blank_checkpoints_before", self._loop, base)
         self._store.run("delete_checkpoints_before", self._loop, base)
+        self._store.run("delete_pieces_before", self._loop, base)
         self._store.run("set_bounds", base, start, self._loop)
         self.base, self.start = base, start
 

@@ -109,6 +109,16 @@ SELECT state FROM checkpoint WHERE loop = %s AND seq = %s
 -- name: save_checkpoint
 INSERT INTO checkpoint VALUES (%s, %s, %s) ON CONFLICT DO NOTHING
 
+-- name: checkpoint_pieces
+SELECT state FROM checkpoint_piece WHERE loop = %s AND seq = %s ORDER BY piece
+
+-- name: save_piece
+INSERT INTO checkpoint_piece VALUES (%s, %s, %s, %s)
+  ON CONFLICT (loop, seq, piece) DO UPDATE SET state = excluded.state
+
+-- name: delete_pieces_before
+DELETE FROM checkpoint_piece WHERE loop = %s AND seq < %s
+
 -- name: blank_checkpoints_before
 UPDATE event SET data = '{}', seal = substr(seal, 1, 64) WHERE loop = %s AND seq IN (
   SELECT seq FROM checkpoint WHERE checkpoint.loop = event.loop AND checkpoint.seq < %s) AND kind = 'checkpoint'

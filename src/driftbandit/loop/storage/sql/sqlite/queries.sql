@@ -109,6 +109,16 @@ SELECT state FROM checkpoint WHERE loop = ? AND seq = ?
 -- name: save_checkpoint
 INSERT INTO checkpoint VALUES (?, ?, ?) ON CONFLICT DO NOTHING
 
+-- name: checkpoint_pieces
+SELECT state FROM checkpoint_piece WHERE loop = ? AND seq = ? ORDER BY piece
+
+-- name: save_piece
+INSERT INTO checkpoint_piece VALUES (?, ?, ?, ?)
+  ON CONFLICT (loop, seq, piece) DO UPDATE SET state = excluded.state
+
+-- name: delete_pieces_before
+DELETE FROM checkpoint_piece WHERE loop = ? AND seq < ?
+
 -- name: blank_checkpoints_before
 UPDATE event SET data = '{}', seal = substr(seal, 1, 64) WHERE loop = ? AND seq IN (
   SELECT seq FROM checkpoint WHERE checkpoint.loop = event.loop AND checkpoint.seq < ?) AND kind = 'checkpoint'
