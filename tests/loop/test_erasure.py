@@ -13,6 +13,7 @@ from driftbandit import DOMD, Category, Features, Loop, Number, Reward
 from driftbandit.loop import erasure
 from driftbandit.loop.errors import LedgerError, UnfinishedErasureError
 from driftbandit.loop.storage import postgres as postgres_store
+from driftbandit.loop.storage import sqlite as sqlite_store
 from driftbandit.loop.writing import writer
 
 FEATURES = Features(context={"city": Category(size=4)}, arm={"p": Number(0, 1)})
@@ -142,6 +143,36 @@ def test_a_restart_finishes_what_was_left(tmp_path, monkeypatch, training):
     with Loop(path, training=training) as loop:
         assert loop.ledger.unpurged() is not None
         reader.close()
+        until(lambda: loop.ledger.unpurged() is None)
+        assert copies(path) == 0
+
+
+def test_free_space_of_pages_keeps_nothing(tmp_path, no_wait_for_the_disk):
+    """SQLite moves entries of an index between pages and leaves them in the free part of a page."""
+    path = tmp_path / "a.db"
+    with Loop(path, training="inline", **NEW) as loop:
+        for n in range(30):
+            calls = []
+            for k in range(40):
+                who = WHO if k % 4 == 0 else "bob"
+                calls.append(("decide", {"context": {"city": who}, "arms": ARMS, "key": who}))
+            loop.submit_many(calls)
+            loop.erase(key=WHO)
+            assert copies(path) == 0, n
+
+
+def test_a_large_file_is_left_to_a_quiet_hour(tmp_path, monkeypatch):
+    monkeypatch.setattr(erasure, "PATIENCE", 0.0)
+    monkeypatch.setattr(erasure, "AGAIN", 0.05)
+    monkeypatch.setattr(sqlite_store, "REWRITTEN", 1000)
+    path = tmp_path / "a.db"
+    with Loop(path, **NEW) as loop:
+        fill(loop, 20)
+        with pytest.raises(UnfinishedErasureError, match="VACUUM"):
+            loop.erase(key=WHO)
+        base = sqlite3.connect(path)
+        base.execute("VACUUM")
+        base.close()
         until(lambda: loop.ledger.unpurged() is None)
         assert copies(path) == 0
 

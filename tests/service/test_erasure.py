@@ -62,6 +62,7 @@ def run(*words):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_from_the_command_line(path):
     assert run("erase", path, "ann 17")[1].startswith("20 events of 10 decisions are erased")
     assert left(path) == 0

@@ -26,7 +26,7 @@ KNOWN = {
     },
     "bob.md": {"2.5 times": "arithmetic, 1 / (1 - 2^(-3/4))"},
     "evidence.md": {"1 %": "the default of limit"},
-    "gdpr.md": {"64 MB": "REWRITTEN of loop/storage/postgres.py"},
+    "gdpr.md": {"64 MB": "REWRITTEN of loop/storage/sqlite.py and postgres.py"},
     "loop.md": {
         "3 %": "EXPLORED of loop/deciding/pricing.py",
         "5 %": "LEVEL of loop/reporting/drift_report.py",

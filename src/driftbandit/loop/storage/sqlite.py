@@ -17,6 +17,7 @@ from driftbandit.loop.storage.sql import migrations, queries
 
 MEMORY = ":memory:"
 SYNCHRONOUS = "FULL"  # what is stored survives a power cut
+REWRITTEN = 64_000_000  # bytes of a file that is rewritten while decisions wait
 APPLICATION = 0x64726966  # "drif": whose file it is
 ROW = "(?,?,?,?,?,?,?,?,?,?)"
 
@@ -125,20 +126,33 @@ class SQLite:
         return OnlyWriter() if self.path == MEMORY else FileLock(self.path, name)
 
     def purge(self, unpurged: int) -> str:
-        """Move the write-ahead log into the file, and empty it: it has copies of what was blanked.
-        A connection of its own does not wait, so nothing that writes has to, either."""
+        """Rewrite the file, and empty the write-ahead log. Blanking alone does not do: where SQLite
+        moves rows between pages, the free part of a page keeps what was there, in spite of
+        secure_delete. A connection of its own does not wait for others. Decisions wait while the
+        file is written, so a large one is left to VACUUM in a quiet hour, which is noticed by the
+        number of the schema."""
         if self.path == MEMORY:
             return ""
         with self._translated():
             base = sqlite3.connect(self.path, timeout=0.0, isolation_level=None)
             try:
-                busy, _, _ = base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                return self._purged(base, unpurged)
             except sqlite3.OperationalError as error:
                 if "locked" not in str(error):
                     raise
-                busy = 1
+                return "other connections write to the file"
             finally:
                 base.close()
+
+    def _purged(self, base: sqlite3.Connection, unpurged: int) -> str:
+        if base.execute("PRAGMA schema_version").fetchone()[0] == unpurged:
+            if (size := os.path.getsize(self.path)) > REWRITTEN:
+                return (
+                    f"the file has {size / 1e6:.0f} MB, and to rewrite it would stop decisions: "
+                    "run VACUUM on it in a quiet hour; until then its free space may have copies"
+                )
+            base.execute("VACUUM")
+        busy, _, _ = base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         reader = "another connection reads the file (a backup, or an open sqlite3 shell)"
         return f"{reader}, so {self.path}-wal has copies" if busy else ""
 

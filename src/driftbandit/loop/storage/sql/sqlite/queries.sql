@@ -150,7 +150,7 @@ DELETE FROM access WHERE name = ?
 SELECT unpurged FROM loop WHERE id = ?
 
 -- name: set_unpurged
-UPDATE loop SET unpurged = coalesce(unpurged, 0) + 1 WHERE id = ?
+UPDATE loop SET unpurged = (SELECT schema_version FROM pragma_schema_version) WHERE id = ?
 
 -- name: set_purged
 UPDATE loop SET unpurged = NULL WHERE id = ? AND unpurged = ?
