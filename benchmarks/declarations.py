@@ -402,12 +402,21 @@ def row(line: dict[str, Any]) -> list[str]:
     """Cells of the table."""
     numbers = [f"{float(line[name]):.4f}" for name in ("reward", "best", "random")]
     share = f"{float(line['share']):.3f} ± {1.96 * float(line['error']):.3f}"
-    return [line["job"], line["player"], line["kind"], *numbers, share]
+    return [line["job"], line["player"], line["kind"], line["seeds"], *numbers, share]
 
 
 def table() -> str:
     """Job by job, from what is stored."""
-    head = ["job", "player", "", "reward", "best", "random", "share of the way to best [95 %]"]
+    head = [
+        "job",
+        "player",
+        "",
+        "seeds",
+        "reward",
+        "best",
+        "random",
+        "share of the way to best [95 %]",
+    ]
     rows = [head, ["---"] * len(head), *(row(line) for line in stored("declarations"))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
 
