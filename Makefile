@@ -112,7 +112,7 @@ bench-lockin: $(VENV)/.test   ## how many long runs stay with a worse arm
 bench-one-discount: $(VENV)/.test   ## one gamma for drift and for jumps, and what it costs
 	$(BIN)/python -m benchmarks.one_discount --store && $(BIN)/python -m benchmarks.readme
 
-bench-coverage: $(VENV)/.test   ## how often every interval of an evaluation holds, on 2,000 logs
+bench-coverage: $(VENV)/.test   ## how often every interval of an evaluation holds, on simulated logs
 	$(BIN)/python -m benchmarks.coverage --csv docs/results/intervals.csv --hard-csv docs/results/intervals-hard.csv; found=$$?; \
 	  $(BIN)/python -m benchmarks.readme && exit $$found
 

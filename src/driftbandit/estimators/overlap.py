@@ -76,10 +76,15 @@ def overlap(arms: LoggedArms, pi: Floats, q: Floats, R: Floats, clip: float = ma
     else:
         weights = np.divide(pi, arms.h, out=np.zeros_like(pi), where=arms.h > 0.0)
         h, means = arms.h, q
-    second, cut = h * weights * weights, np.minimum(weights, clip)
-    over = h * (weights - cut)
-    columns = second, second * weights, ww, ww * (R - q[A]) ** 2, h * cut * cut, over, over * means
-    return Overlap(float(len(R)), *(float(each.sum()) for each in columns))
+    mass = h * weights
+    second, third = float(mass @ weights), float(mass * weights @ weights)
+    kept, over, over_q = second, 0.0, 0.0
+    if weights.max(initial=0.0) > clip:
+        cut = np.minimum(weights, clip)
+        kept, gone = float(h * cut @ cut), h * (weights - cut)
+        over, over_q = float(gone.sum()), float(gone @ means)
+    residual = float(ww @ (R - q[A]) ** 2)
+    return Overlap(float(len(R)), second, third, float(ww.sum()), residual, kept, over, over_q)
 
 
 class Estimate(NamedTuple):
