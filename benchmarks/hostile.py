@@ -181,10 +181,11 @@ def served(ledger: str) -> Iterator[int]:
 
 def honest(port: int, key: str, seconds: float) -> list[float]:
     """Seconds of each decision, asked at a steady pace over one connection."""
-    spent, end = [], time.perf_counter() + seconds
+    spent = list[float]()
     with Client(f"http://127.0.0.1:{port}", "shop", api_key=key, timeout=60) as client:
         client.decide(ASKED["context"], ARMS)
-        while (begun := time.perf_counter()) < end:
+        end = time.perf_counter() + seconds
+        while (begun := time.perf_counter()) < end or not spent:
             client.decide(ASKED["context"], ARMS)
             spent.append(time.perf_counter() - begun)
             time.sleep(max(0.0, EVERY - spent[-1]))
