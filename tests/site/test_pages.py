@@ -18,6 +18,7 @@ COMMANDS = ("driftbandit", "make", "pip", "python", "curl")
 RUN = {
     "python": "tests/site/test_project.py, tests/site/test_site.py",
     "toml": "tests/lab/test_plugins.py",
+    "py": "tests/service/test_openfeature.py",  # needs a service
 }
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 

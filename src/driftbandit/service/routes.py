@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from driftbandit.service.api import arms, candidates, loops, reports
+from driftbandit.service.api import arms, candidates, flags, loops, reports
 from driftbandit.service.schema import messages as m
 from driftbandit.service.schema import options as o
 
 NAME, ID = "/v1/loops/{name}", "/v1/loops/{name}/decisions/{id}"
 CANDIDATE = "/v1/loops/{name}/candidates/{candidate}"
 ARM = "/v1/loops/{name}/arms/{arm}"
+FLAG = "/ofrep/v1/evaluate/flags/{name}"
 AS_TOML = (o.LoopDeclaration, o.CandidateDeclaration)  # bodies that may also be TOML
 UP = ((200, m.ServiceStatus),)
 
@@ -32,6 +33,8 @@ class Route(NamedTuple):
     query: tuple[str, ...] = ()
     problems: tuple[int, ...] = ()
     heavy: bool = False  # reads much of the log: one after the other, in a thread of its own
+    refusal: Callable[[m.ProblemDetails, str], loops.Reply] | None = None  # if no problem+json
+    failure: Any = m.ProblemDetails  # the message of a refusal
 
     @property
     def needs_loop(self) -> bool:
@@ -67,6 +70,12 @@ ROUTES = (
         "POST", f"{NAME}/records", "decide", loops.record,
         "Record fallbacks: decisions in which a client played the default; each on its own",
         m.FallbackBatch, ((200, m.RecordsResponse),), problems=(404, 415, 422),
+    ),
+    Route(
+        "POST", FLAG, "decide", flags.evaluate_flag,
+        "Decide, as OpenFeature's remote evaluation protocol (OFREP) evaluates a flag",
+        m.FlagRequest, ((200, m.FlagEvaluation),), problems=(404, 415),
+        refusal=flags.refusal, failure=m.FlagFailure,
     ),
     Route(
         "PUT", f"{ID}/reward", "reward", loops.reward, "Say what a decision gave",

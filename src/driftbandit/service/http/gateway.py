@@ -24,6 +24,7 @@ from driftbandit.service.http.auth import Authenticator
 from driftbandit.service.http.hosts import HostCheck
 from driftbandit.service.limits import Owner, RateLimiter, TooManyError, UnderWay
 from driftbandit.service.routes import AS_TOML, Route
+from driftbandit.service.schema.messages import ProblemDetails
 
 Decoders = dict[str, Callable[[bytes], Any]]  # by media type
 Scope = MutableMapping[str, Any]
@@ -147,7 +148,11 @@ class Gateway:
             if media == JSON:
                 text = encode(text)
         except Exception as error:
-            status, text, media, more = await self._refusal(error)
+            told, more = await self._refusal(error)
+            status, text, media = told.status, told, MEDIA
+            if route is not None and route.refusal is not None:
+                status, text, media = route.refusal(told, names["name"])
+            text = encode(text)
         if route is not None:
             seconds = time.perf_counter() - begun
             self._service.metrics.count(route.method, route.path, status, seconds)
@@ -160,15 +165,15 @@ class Gateway:
             scope["connection"].abort()
             await _gone(receive)
 
-    async def _refusal(self, error: Exception) -> tuple[int, bytes, str, dict[str, str]]:
-        """Return an error as an answer; a key that asks too much waits for it."""
+    async def _refusal(self, error: Exception) -> tuple[ProblemDetails, dict[str, str]]:
+        """Return an error as a problem, and headers; a key that asks too much waits for it."""
         if isinstance(error, TooManyError):
             await asyncio.sleep(min(error.seconds, SLOWED))
         told = problem(error)
         if told.status == 503:
             told.detail = without_path(told.detail, self._service.pool.path)
         more = headers(told.status) | getattr(error, "headers", {})
-        return told.status, encode(told), MEDIA, more
+        return told, more
 
     async def _reply(
         self,

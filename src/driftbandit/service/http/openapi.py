@@ -29,7 +29,7 @@ QUERY: dict[str, Any] = {
 
 def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
     """Return the whole document."""
-    messages: set[Any] = {ProblemDetails}
+    messages: set[Any] = {route.failure for route in routes}
     for route in routes:
         messages |= {kind for _, kind in route.answers if not isinstance(kind, str)}
         messages |= {route.body} if route.body else set()
@@ -61,7 +61,8 @@ def _operation(route: Route) -> dict[str, Any]:
         made["requestBody"] = {"required": True, "content": _content(route.body, kinds)}
     made["responses"] = {str(status): _answer(kind) for status, kind in route.answers}
     refusals = (*EVERYWHERE, *route.problems) if route.role else (503,)
-    made["responses"] |= {str(status): PROBLEM for status in sorted(refusals)}
+    refused = _refusal(route.failure)
+    made["responses"] |= {str(status): refused for status in sorted(refusals)}
     if route.role:
         made["security"] = [{"key": []}]
         made["description"] = f"Needs a key with the role {route.role!r}."
@@ -78,7 +79,6 @@ def _content(kind: Any, medias: list[str]) -> dict[str, Any]:
     return {media: {"schema": {"$ref": REF.format(name=kind.__name__)}} for media in medias}
 
 
-PROBLEM = {
-    "description": "What is wrong, and the remedy",
-    "content": _content(ProblemDetails, ["application/problem+json"]),
-}
+def _refusal(kind: Any) -> dict[str, Any]:
+    media = "application/problem+json" if kind is ProblemDetails else "application/json"
+    return {"description": "What is wrong, and the remedy", "content": _content(kind, [media])}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, get_type_hints
 
-from msgspec import Struct, defstruct
+from msgspec import Struct, defstruct, field
 
 from driftbandit.loop.candidates.comparison import Comparison, Lead, Loss, Standing
 from driftbandit.loop.deciding.types import Name
@@ -174,6 +174,35 @@ class RecordsResponse(Struct):
     """In the order in which decisions were sent."""
 
     decisions: list[RecordEntry]
+
+
+# ---- flags, as OpenFeature names them
+
+
+class FlagRequest(Struct):
+    """What to evaluate a flag for: `targetingKey` (whose decision it is), `defaultVariant` (the
+    arm to play if the loop does not choose), and columns of the context by name."""
+
+    context: dict[str, Any] = {}
+
+
+class FlagEvaluation(Struct):
+    """A decision as a flag's value: the arm. `metadata` has its id, for the reward, its propensity,
+    its role, and as `ignored` the attributes that are no columns of the loop."""
+
+    key: str
+    value: Name
+    variant: Name
+    reason: str
+    metadata: dict[str, str | float]
+
+
+class FlagFailure(Struct):
+    """Why there is no value, by the codes of OpenFeature."""
+
+    key: str
+    error_code: str = field(name="errorCode")
+    error_details: str = field(name="errorDetails")
 
 
 # ---- loops
