@@ -42,12 +42,18 @@ def test_the_client_with_a_service(url):
 
 
 @needs_node
-def test_the_program_of_its_page_runs(url):
-    (program,) = re.findall(r"```js\n(.*?)```", (FOLDER / "README.md").read_text(), flags=re.S)
+@pytest.mark.parametrize("page", ["README.md", "../../docs/typescript.md"])
+def test_its_pages_run(url, page):
+    """A stranger declares, decides and rewards by what the page says."""
+    text = (FOLDER / page).read_text()
+    for script in re.findall(r"```sh\n(.*?)```", text, flags=re.S):
+        env = os.environ | {"URL": url}
+        subprocess.run(["bash", "-euc", script], env=env, check=True, capture_output=True)
+    (program,) = re.findall(r"```js\n(.*?)```", text, flags=re.S)
     done = node(url, "--input-type=module", "-e", program)
     assert done.returncode == 0, done.stderr
     arm, _, outcome = done.stdout.split()
-    assert (arm in ARMS, outcome) == (True, "counted")
+    assert (arm in {*ARMS, "summer", "winter"}, outcome) == (True, "counted")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ RUN = {
     "python": "tests/site/test_project.py, tests/site/test_site.py",
     "toml": "tests/lab/test_plugins.py",
     "py": "tests/service/test_openfeature.py",  # needs a service
+    "js": "tests/service/test_typescript.py",
 }
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
