@@ -6,15 +6,19 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from driftbandit import DOMD, AutoDOMD, Category, Features, Loop, Number, Reward
 from driftbandit.loop.reporting import health as reports
 from driftbandit.loop.reporting.policy_values import (
+    SHOWN,
+    Mean,
     Weight,
     bounded,
     default,
     unbounded,
     uniform,
+    uplift,
     value,
 )
 
@@ -215,6 +219,84 @@ def test_the_curve_is_the_values_window_by_window(n):
         if w.any():
             assert window.values["default"].mean == pytest.approx((w * r).sum() / w.sum())
     assert opened().health().curve == ()
+
+
+@pytest.mark.parametrize("n", [30, 500])
+def test_each_window_has_the_shares_of_arms(n):
+    with opened() as loop:
+        loop.cancel(loop.decide({"age": 5.0}, ARMS, id="never shown", at=7.0).id)
+        play(loop, n, default="b", start=7.0)
+        curve, log = loop.health().curve, loop.log()
+    log = log.filter(log["id"] != "never shown")
+    for window in curve:
+        part = log.filter((log["at"] >= window.start) & (log["at"] < window.end))["arm"].to_list()
+        assert window.shares == {arm: part.count(arm) / len(part) for arm in "abc"}
+
+
+def test_shares_of_many_arms_are_those_of_the_most_frequent():
+    arms = {f"arm {k}": {"name": "abc"[k % 3]} for k in range(3 * SHOWN)}
+    with opened(exploration=1.0) as loop:
+        for t in range(200):
+            loop.reward(loop.decide({"age": 5.0}, arms, id=str(t), at=t).id, 1.0, at=t)
+        loop.close_windows(2000.0)
+        curve, played = loop.health().curve, loop.log()["arm"].to_list()
+    counts = sorted((played.count(arm) for arm in arms), reverse=True)
+    assert len({tuple(window.shares) for window in curve}) == 1
+    assert sum(played.count(arm) for arm in curve[0].shares) == sum(counts[:SHOWN])
+    assert all(sum(window.shares.values()) <= 1.0 for window in curve)
+
+
+def shape(mean, low, high):
+    return Mean(100, 100.0, mean, low, high)
+
+
+@pytest.mark.parametrize("ours", [(0.4, 0.35, 0.46), (0.1, 0.0, 0.5), (0.0, 0.0, 0.2), (3, 2, 9)])
+@pytest.mark.parametrize("other", [(0.25, 0.2, 0.31), (0.2, 0.01, 0.9), (5.0, 4.9, 5.2)])
+def test_the_ends_of_the_uplift_are_where_an_end_of_the_difference_is_zero(ours, other):
+    """The interval of a - q b has squared half-widths that add up; q is found by bisection."""
+    a, b = shape(*ours), shape(*other)
+
+    def low(q):
+        return a.mean - q * b.mean - math.hypot(a.mean - a.low, q * (b.high - b.mean))
+
+    def high(q):
+        return a.mean - q * b.mean + math.hypot(a.high - a.mean, q * (b.mean - b.low))
+
+    found = uplift(a, b)
+    assert found.relative
+    assert found.mean == pytest.approx(a.mean / b.mean - 1.0)
+    assert found.low == pytest.approx(brentq(low, 0.0, 1e4) - 1.0, abs=1e-6)
+    assert found.high == pytest.approx(brentq(high, 0.0, 1e4) - 1.0, abs=1e-6)
+    assert found.low <= found.mean <= found.high
+
+
+def test_uplift_says_which_one_is_better_by_the_goal():
+    much, little, vague = shape(0.4, 0.38, 0.42), shape(0.2, 0.18, 0.22), shape(0.3, 0.1, 0.5)
+    assert uplift(much, little).better is True
+    assert uplift(little, much).better is False
+    assert uplift(little, much, "min").better is True
+    assert uplift(much, little, "min").better is False
+    assert uplift(vague, little).better is None
+    assert uplift(None, little) is None
+    assert uplift(little, None) is None
+
+
+def test_uplift_over_a_default_that_may_be_worth_nothing_is_a_difference():
+    found = uplift(shape(3.0, 2.0, 4.0), shape(-1.0, -2.0, 1.0))
+    assert not found.relative
+    assert found[:3] == pytest.approx((4.0, 4.0 - math.hypot(1.0, 2.0), 4.0 + math.sqrt(2.0)))
+    assert found.better is True
+
+
+def test_uplift_holds_the_truth_as_often_as_it_says():
+    """The loop's rows and the default's share draws, as they do in a log that explores."""
+    rng, held = np.random.default_rng(7), 0
+    for _ in range(400):
+        is_default = rng.random(600) < 0.3
+        r = (rng.random(600) < np.where(is_default, 0.3, 0.5)).astype(float)
+        found = uplift(bounded(r, (0, 1)), bounded(r[is_default], (0, 1)))
+        held += found.low <= (0.3 * 0.3 + 0.7 * 0.5) / 0.3 - 1.0 <= found.high
+    assert held / 400 >= 0.94
 
 
 def test_concerns_are_not_logged_every_second(caplog):

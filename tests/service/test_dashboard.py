@@ -21,6 +21,7 @@ import pytest
 
 from browsing import browser, needs_chromium
 from driftbandit import Client
+from driftbandit.loop.training.trainer import Lag
 from driftbandit.service.dashboard import live
 from driftbandit.service.http.auth import ApiKeys
 from driftbandit.service.limits import Limits
@@ -127,6 +128,86 @@ def test_it_opens_and_its_numbers_are_those_of_the_service(browser, port):
     assert dots == sum(window["values"]["loop"] is not None for window in report["curve"])
     assert browser.title == "shop · driftbandit"
     assert browser.get_log("browser") == []
+
+
+@needs_chromium
+def test_the_status_is_a_sentence_and_each_arm_has_a_band(browser, port):
+    opened(browser, port, 200)
+    status = "document.getElementById('uplift').textContent"
+    assert "over the default (95 %: +" in until(browser, status)
+    bands, names = browser.execute_script(
+        "return [document.querySelectorAll('#played .band').length, "
+        "document.getElementById('arms').textContent]"
+    )
+    assert bands == len(ARMS)
+    assert all(arm in names for arm in ARMS)
+    said = "const view = structuredClone(latest); Object.assign(view.health.report, arguments[0]);"
+    said += f"view.detected = [view.health.report.curve[0].end]; show(view); return [{status}, "
+    said += "document.getElementById('world').textContent, "
+    said += "document.querySelectorAll('#reward .mark').length]"
+    wide = {"mean": 0.05, "low": -0.1, "high": 0.2, "relative": True, "better": None}
+    worse = {"mean": -3.0, "low": -4.0, "high": -2.0, "relative": False, "better": False}
+    cases = {
+        "Cannot say yet whether the loop beats the default: +5 % reward (95 %: −10 %": wide,
+        "−3 reward over the default (95 %: −4 to −2): the default does better": worse,
+        "Cannot say how the loop compares: pass default= with each decision": None,
+    }
+    for words, uplift in cases.items():
+        shown = browser.execute_script(said, {"uplift": uplift, "state": "just changed"})
+        assert shown[0].startswith(words)
+        assert "A change was just detected" in shown[1]
+        assert shown[2] == 1
+
+
+class Told:
+    """A loop whose health is what it is told."""
+
+    settings = type("Settings", (), {"mode": "active"})
+    policy, lag = None, Lag(0, 0.0)
+
+    def __init__(self):
+        self.counts, self.asked, self.promoted = {"decide": 0}, [], -1.0
+
+    def health(self, since):
+        self.asked.append(since)
+        if since is not None and since < self.promoted:
+            raise ValueError("the live policy was promoted after that date")
+        now = time.time()
+        curve = [{"start": now - k, "end": now - k + 1.0} for k in (9, 6, 3, 0)]
+        shares = {"exploration_share": 0.1, "missing": 0.0}
+        report = {"state": self.state, "memory": self.memory, "curve": curve} | shares
+        return type("Found", (), {"to_dict": lambda _: report})()
+
+    def shown(self, view, state, memory):
+        self.counts = {"decide": self.counts["decide"] + 1}
+        self.state, self.memory = state, memory
+        view.refresh(self)
+        return view.view
+
+
+def test_a_detected_change_is_marked_once_and_what_changed_starts_before_it():
+    loop, view = Told(), live.LoopView("shop")
+    for memory in (100, 200, 300, 250, 200):  # the world changes at 300
+        last = loop.shown(view, "stationary", memory)
+    assert last.detected == []
+    before = last.history[2].at
+    for state in ("just changed", "stationary", "just changed"):  # one change, not two
+        last = loop.shown(view, state, 50)
+    assert len(last.detected) == 1
+    assert last.detected == [last.history[5].at]
+    assert last.since == before == loop.asked[-1]
+    for _ in range(live.CALM):
+        loop.shown(view, "stationary", 400)
+    assert len(loop.shown(view, "just changed", 40).detected) == 2
+    assert loop.shown(view, "stationary", 40).since > before
+
+
+def test_a_promotion_after_the_change_does_not_end_the_view():
+    loop, view = Told(), live.LoopView("shop")
+    for state in ("stationary", "just changed", "just changed"):
+        assert loop.shown(view, state, 100)
+    loop.promoted = time.time()
+    assert loop.shown(view, "stationary", 100).since is None
 
 
 @needs_chromium

@@ -26,6 +26,7 @@ from driftbandit.loop.reporting.outcomes import Outcomes, outcomes
 from driftbandit.loop.reporting.policy_values import (
     Line,
     Mean,
+    Uplift,
     Window,
     bounded,
     curve,
@@ -34,6 +35,7 @@ from driftbandit.loop.reporting.policy_values import (
     seen,
     unbounded,
     uniform,
+    uplift,
     value,
 )
 from driftbandit.loop.runtime import Runtime
@@ -68,6 +70,7 @@ class Health:
     |---|---|
     | `decisions`, `rewards` | in all, of which `recent` decisions are judged below |
     | `missing`, `cancelled` | shares of what is closed, and of what was decided |
+    | `missing_reward` | what decisions without a reward count as; None: they train nothing |
     | `clipped`, `late` | shares of rewards |
     | `exploration_share` | mean probability that another arm than the likeliest is chosen |
     | `lag` | examples that wait to be trained, or to be heard of, and for how many seconds |
@@ -78,7 +81,8 @@ class Health:
     | `bias`, `calibration` | observed minus expected rewards; both in bins of what was expected |
     | `misfits` | arms and values of columns whose rewards the model cannot describe |
     | `values` | mean reward of the loop, of uniform choices and of the default; None: unknown |
-    | `curve` | the same over time, in windows |
+    | `uplift` | by how much the loop's mean reward differs from the default's; None: unknown |
+    | `curve` | the same over time, in windows, and the shares of arms |
     | `metrics` | by name and arm |
     | `budget` | budgets by name: price, what was spent, bound, and what the cheapest arm costs |
     | `head` | the newest hash of the ledger's chain: kept elsewhere, it shows what was rewritten |
@@ -91,6 +95,7 @@ class Health:
     rewards: int
     recent: int
     missing: float
+    missing_reward: float | None
     cancelled: float
     clipped: float
     late: float
@@ -105,6 +110,7 @@ class Health:
     calibration: tuple[Bin, ...]
     misfits: tuple[Misfit, ...]
     values: Mapping[str, Mean | None]
+    uplift: Uplift | None
     curve: tuple[Window, ...]
     metrics: Mapping[str, Mapping[str, Mean | None]]
     head: str
@@ -177,12 +183,14 @@ def health(runtime: Runtime, since: float | None) -> Health:
     told = outcomes(ledger, definition, max(ledger.start, windows.seq - WINDOW))
     reward, lines = definition.declaration.reward, told.rows
     bias, bins = calibration(lines, reward)
+    values = {name: value(lines, target, reward) for name, target in TARGETS.items()}
     found = Health(
         name=ledger.name,
         decisions=counts["decide"] + counts["decide cancelled"],
         rewards=counts["reward counted"],
         recent=len({line["seq"] for line in lines}),
         **shares(told),
+        missing_reward=reward.missing,
         lag=runtime.training.lag,
         trains=ledger.lock.trains,
         acts=promotion.acts(runtime),
@@ -191,7 +199,8 @@ def health(runtime: Runtime, since: float | None) -> Health:
         bias=bias,
         calibration=bins,
         misfits=misfits(lines, definition.latest.features, reward),
-        values={name: value(lines, target, reward) for name, target in TARGETS.items()},
+        values=values,
+        uplift=uplift(values["loop"], values["default"], reward.goal),
         curve=curve(lines, TARGETS, reward),
         metrics=metrics(lines),
         head=str(ledger.head),

@@ -5,6 +5,7 @@ means with intervals, over all of it and over time.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike
 from driftbandit.estimators.increments import Floats
 from driftbandit.estimators.ope import snips
 from driftbandit.estimators.overlap import Overlap
+from driftbandit.loop.deciding.types import Name
 from driftbandit.reward import Reward
 
 LEVEL = 0.95
@@ -159,18 +161,70 @@ def seen(line: Line, reward: Reward) -> float:
     return float(reward.outside(reward.inside(line["reward"])[0]))
 
 
+class Uplift(NamedTuple):
+    """By how much the loop's mean reward differs from the default's, with an interval of 95 %.
+
+    `relative`: as a share of the default's mean; else in the unit of the reward. `better` says
+    whether the loop is the better one, by the reward's goal; None while the log cannot tell.
+    """
+
+    mean: float
+    low: float
+    high: float
+    relative: bool
+    better: bool | None
+
+
+def uplift(ours: Mean | None, default: Mean | None, goal: str = "max") -> Uplift | None:
+    """Compare two means by their intervals; None if one of them is unknown.
+
+    The interval treats both means as independent. They share rows in which the loop played the
+    default, where both rise and fall together, so the true interval is no wider.
+    """
+    if ours is None or default is None:
+        return None
+    relative = ours.low >= 0.0 and default.low > 0.0
+    found = _ratio(ours, default) if relative else _gap(ours, default)
+    sign = (found[1] > 0.0) - (found[2] < 0.0)
+    return Uplift(*found, relative, (sign > 0) == (goal == "max") if sign else None)
+
+
+def _gap(a: Mean, b: Mean) -> tuple[float, float, float]:
+    """a - b, and the ends of its interval: squares of half-widths add up on each side."""
+    middle = a.mean - b.mean
+    down = math.hypot(a.mean - a.low, b.high - b.mean)
+    up = math.hypot(a.high - a.mean, b.mean - b.low)
+    return middle, middle - down, middle + up
+
+
+def _ratio(a: Mean, b: Mean) -> tuple[float, float, float]:
+    """a / b - 1, and the ends of its interval: those q at which an end of that of a - q b is 0.
+
+    At its lower end (a - q b)^2 = (a - a.low)^2 + q^2 (b.high - b)^2, and alike at the upper one.
+    """
+    both = a.mean * b.mean
+    ends = a.low * (2.0 * a.mean - a.low), a.high * (2.0 * a.mean - a.high)
+    other = b.high * (2.0 * b.mean - b.high), b.low * (2.0 * b.mean - b.low)
+    roots = [math.sqrt(max(both**2 - x * y, 0.0)) for x, y in zip(ends, other)]
+    low = ends[0] / (both + roots[0]) if both else 0.0
+    return a.mean / b.mean - 1.0, low - 1.0, (both + roots[1]) / other[1] - 1.0
+
+
 WINDOWS = 20  # at most
+SHOWN = 6  # arms of which each window has the share
 # Seconds that people count in; longer windows are whole days.
 WIDTHS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 43200, 86400)
 
 
 class Window(NamedTuple):
-    """Decisions from `start` to before `end`, of which `rows` were trained, and their `values`."""
+    """Decisions from `start` to before `end`, of which `rows` were trained, their `values`, and the
+    `shares` of the arms that the whole curve has most often; the rest is of all others."""
 
     start: float
     end: float
     rows: int
     values: Mapping[str, Mean | None]
+    shares: Mapping[Name, float]
 
 
 def curve(lines: list[Line], targets: Mapping[str, Target], reward: Reward) -> tuple[Window, ...]:
@@ -183,16 +237,29 @@ def curve(lines: list[Line], targets: Mapping[str, Target], reward: Reward) -> t
     parts: dict[int, list[Line]] = {}
     for line in lines:
         parts.setdefault(math.floor(line["at"] / width), []).append(line)
+    arms = sorted((arm for arm, _ in _played(lines).most_common(SHOWN)), key=str)
     found = (
         Window(
             k * width,
             (k + 1) * width,
             sum(line["status"] == "trained" for line in parts[k]),
             {name: value(parts[k], target, reward) for name, target in targets.items()},
+            _shares(parts[k], arms),
         )
         for k in sorted(parts)
     )
     return tuple(window for window in found if window.rows)
+
+
+def _played(lines: list[Line]) -> Counter[Name]:
+    """Count the decisions of each arm, without those that were never shown."""
+    known = (line for line in lines if line["role"] != "empty" and line["status"] != "cancelled")
+    return Counter(line["arm"] for line in known)
+
+
+def _shares(lines: list[Line], arms: list[Name]) -> dict[Name, float]:
+    played = _played(lines)
+    return {arm: played[arm] / max(played.total(), 1) for arm in arms}
 
 
 def _width(span: float) -> float:

@@ -108,6 +108,7 @@ function complain(text) {
   at("wrong").hidden = !text;
 }
 
+const whole = value => `${Number((100 * value).toPrecision(3))} %`;
 const percent = value => `${(100 * value).toFixed(1)} %`;
 const signed = value => (value < 0 ? "−" : "+") + number(Number(Math.abs(value).toPrecision(2)));
 const plain = value => (value < 0 ? "−" : "") + number(Math.abs(value));
@@ -153,6 +154,32 @@ function tiles({ report, behind, waiting, mode, policy }) {
     tile("behind", "learner behind", `${behind.toFixed(1)} s`, `${waiting} examples not trained yet`, behind)];
 }
 
+// ---- the status in words
+
+const WORLD = {
+  "learning": "It is too early to say how steady the world is.",
+  "stationary": "The loop sees no change at present.",
+  "drifting": "The world is drifting, and the loop follows it.",
+  "just changed": "A change was just detected: the loop forgets what no longer holds, and learns anew.",
+};
+
+const rounded = (value, relative) => relative ? `${value < 0 ? "−" : "+"}${Math.abs(100 * value).toFixed(0)} %` : signed(value);
+
+function verdict({ values, uplift }) {
+  if (!values.loop) return "No rewards yet.";
+  if (!uplift) return "Cannot say how the loop compares: pass default= with each decision, and explore or hold out a share.";
+  const { mean: middle, low, high, relative, better } = uplift;
+  const shown = rounded(middle, relative), ends = `95 %: ${rounded(low, relative)} to ${rounded(high, relative)}`;
+  if (better === null) return `Cannot say yet whether the loop beats the default: ${shown} reward (${ends})`;
+  return `${shown} reward over the default (${ends})${better ? "" : ": the default does better"}`;
+}
+
+function world({ state, acts }, detected) {
+  const last = detected.length ? ` Latest change detected at ${time(detected[detected.length - 1])}.` : "";
+  const now = acts === "default" ? "The default acts, not the loop. " : "";
+  return now + (Object.hasOwn(WORLD, state ?? "") ? WORLD[state] : "") + last;
+}
+
 function who({ acts, candidates }) {
   const shares = Object.entries(candidates).map(([name, share]) => `${name} (${share ? percent(share) : "shadow"})`);
   return `Acting policy: ${acts}.${shares.length ? ` Candidates: ${shares.join(", ")}.` : ""}`;
@@ -184,7 +211,8 @@ function heights(series) {
   return found[0] < found[1] ? found : [found[0] - 0.5, found[1] + 0.5];
 }
 
-function plot(box, series, label = number) {
+// `range` is that of the values, `marks` are times with a line of their own.
+function plot(box, series, { label = number, range: given, marks = [] } = {}) {
   const points = series.flatMap(each => each.points).filter(Boolean);
   const { width, height } = box.getBoundingClientRect();
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -193,10 +221,17 @@ function plot(box, series, label = number) {
   if (!points.length) return add(svg, "text", { x: width / 2, y: height / 2, "text-anchor": "middle" }, "No rewards yet.");
   const times = points.map(point => point.x), ends = [Math.min(...times), Math.max(...times)];
   const x = scale(false, ends[0] < ends[1] ? ends : [ends[0] - 1, ends[1] + 1], [EDGE.left, width - EDGE.right]);
-  const y = scale(false, heights(series), [height - EDGE.bottom, EDGE.top]);
+  const y = scale(false, given ?? heights(series), [height - EDGE.bottom, EDGE.top]);
   axes(svg, x, y, { width, height }, label);
-  series.forEach(each => lines(add(svg, "g", { class: `series series-${each.place}` }), each, x, y));
+  series.forEach(each => lines(add(svg, "g", { class: each.look ?? `series series-${each.place}` }), each, x, y));
+  marks.filter(moment => moment >= x.domain[0] && moment <= x.domain[1]).forEach(moment => mark(svg, x(moment), { width, height }));
   return svg;
+}
+
+function mark(svg, x, { width, height }) {
+  const group = add(svg, "g", { class: "mark" }), isLeft = x > width - 130;
+  add(group, "line", { x1: x, x2: x, y1: EDGE.top, y2: height - EDGE.bottom });
+  add(group, "text", { x: x + (isLeft ? -5 : 5), y: EDGE.top + 12, "text-anchor": isLeft ? "end" : "start" }, "change detected");
 }
 
 function axes(svg, x, y, { width, height }, label) {
@@ -233,9 +268,9 @@ function runs(points) {
 }
 
 function legend(box, series) {
-  box.replaceChildren(...series.map(({ name, place }) => {
+  box.replaceChildren(...series.map(({ name, place, look }) => {
     const swatch = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    swatch.setAttribute("class", `series series-${place}`);
+    swatch.setAttribute("class", look ? look.replace("stack", "") : `series series-${place}`);
     for (const [side, size] of [["width", 28], ["height", 8]]) swatch.setAttribute(side, size);
     add(swatch, "path", { class: "line", d: "M0 4H28" });
     return element("span", undefined, swatch, name);
@@ -250,6 +285,20 @@ function rewards(curve) {
     points: curve.map(({ start, end, rows, values: { [name]: found } }) => found && {
       x: (start + end) / 2, y: found.mean, low: found.low, high: found.high,
       text: `${time(start)} to ${time(end)}: ${mean(found)} (${range(found)}), ${rows} decisions` }) }));
+}
+
+// One band for each arm, on top of each other; the rest is of all other arms.
+function stacked(curve) {
+  const names = Object.keys(curve[0]?.shares ?? {}), floor = curve.map(() => 0);
+  const last = curve[curve.length - 1];
+  const band = (name, look, share) => ({ name: `${name} ${percent(share(last))}`, look: `stack ${look}`,
+    points: curve.map((each, k) => {
+      const low = floor[k], high = floor[k] = low + share(each);
+      return { x: (each.start + each.end) / 2, y: high, low, high };
+    }) });
+  const rest = each => Math.max(0, 1 - Object.values(each.shares).reduce((sum, share) => sum + share, 0));
+  const found = names.map((name, k) => band(name, `arm-${k}`, each => each.shares[name]));
+  return curve.some(each => rest(each) > 1e-9) ? [...found, band("others", "arm-rest", rest)] : found;
 }
 
 const level = (history, field, name, place) => ({ name, place,
@@ -291,18 +340,23 @@ function decisions(made) {
 
 function show(view) {
   latest = view;
-  const { health, history } = view, series = rewards(health.report.curve);
+  const { health, history, detected } = view, series = rewards(health.report.curve);
   const shares = [level(history, "exploration_share", "exploration", 0), level(history, "missing", "missing", 1)];
   for (const id of ["view", "report"]) at(id).hidden = false;
   complain("");
   at("concerns").replaceChildren(...health.report.concerns.map(text => element("li", text)));
+  at("uplift").textContent = verdict(health.report);
+  at("world").textContent = world(health.report, detected);
   at("tiles").replaceChildren(...tiles(health));
   at("who").textContent = who(health.report);
   legend(at("legend"), series);
   legend(at("parts"), shares);
-  plot(at("reward"), series);
+  plot(at("reward"), series, { marks: detected });
+  const arms = stacked(health.report.curve);
+  legend(at("arms"), arms);
+  plot(at("played"), arms, { label: whole, range: [0, 1], marks: detected });
   plot(at("memory"), [level(history, "memory", "memory", 0)]);
-  plot(at("shares"), shares, value => `${Number((100 * value).toPrecision(3))} %`);
+  plot(at("shares"), shares, { label: whole });
   changes(view);
   decisions(view.latest);
   document.title = `${health.name} · driftbandit`;

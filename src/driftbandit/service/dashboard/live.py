@@ -26,6 +26,8 @@ TICK = 0.25  # seconds after which a stream looks for a new view, or for the end
 LIFE = 25.0  # seconds of a stream; the next request for one shows the key again
 GONE = 10.0  # seconds after the last request for a view in which decisions are still noted
 POINTS, LATEST, NOTED, TERMS = 300, 12, 4, 4  # of a history; decisions; of one view; reasons
+CHANGED, DETECTED = "just changed", 20  # a state of AutoDOMD; changes that are kept
+CALM = 10  # views without that state, after which the next one is another change
 
 
 class LiveViews:
@@ -91,7 +93,9 @@ class LoopView:
         self.noted: deque[tuple[float, Decision | Slate]] = deque(maxlen=NOTED)
         self._latest: deque[m.RecentDecision] = deque(maxlen=LATEST)
         self._history: deque[m.HistoryPoint] = deque(maxlen=POINTS)
+        self._detected: deque[float] = deque(maxlen=DETECTED)
         self._since: float | None = None
+        self._before: float | None = None  # a time before the change that was detected last
 
     def refresh(self, loop: Loop) -> None:
         """Make a new view if anything has happened, and once more when that is trained, too."""
@@ -102,14 +106,47 @@ class LoopView:
         self.due = time.monotonic() + max(PAUSE, REST * (time.monotonic() - begun))
 
     def _made(self, loop: Loop) -> m.Overview:
-        since, found = self._since, health_of(self._name, loop, self._since)
+        found, since = self._compared(loop), self._since
         report = found.report
-        self._since = _middle(report["curve"])
         shares = report["exploration_share"], report["missing"]
-        self._history.append(m.HistoryPoint(time.time(), report["memory"], *shares, found.behind))
+        point = m.HistoryPoint(
+            time.time(), report["memory"], *shares, found.behind, report["state"]
+        )
+        self._detect(point)
+        self._history.append(point)
+        self._since = self._reference(report["curve"])
         while self.noted:
             self._latest.extendleft(_shown(*self.noted.popleft()))
-        return m.Overview(found, since, list(self._history), list(self._latest))
+        both = list(self._detected), list(self._history)
+        return m.Overview(found, since, *both, list(self._latest))
+
+    def _reference(self, curve: list[dict[str, Any]]) -> float | None:
+        """Return the time to compare with: before the latest change, or the middle of the curve.
+
+        A loop whose clock are its events may be elsewhere in time.
+        """
+        if self._before is not None and curve and self._before <= curve[-1]["end"]:
+            return self._before
+        return _middle(curve)
+
+    def _compared(self, loop: Loop) -> m.HealthResponse:
+        try:
+            return health_of(self._name, loop, self._since)
+        except ValueError:  # a policy promoted since then has no estimate of that time
+            self._since = self._before = None
+            return health_of(self._name, loop, None)
+
+    def _detect(self, point: m.HistoryPoint) -> None:
+        """Note a change, and the time before it: memory was longest when it began to shrink."""
+        past = list(self._history)
+        recent = [each.state for each in past[-CALM:]]
+        if point.state != CHANGED or not past or CHANGED in recent:
+            return
+        last = self._detected[-1] if self._detected else -math.inf
+        known = [each for each in past if each.at > last and each.state != CHANGED]
+        if known:
+            self._before = max(known, key=lambda each: (each.memory or 0.0, each.at)).at
+        self._detected.append(point.at)
 
 
 def health_of(name: str, loop: Loop, since: float | None) -> m.HealthResponse:

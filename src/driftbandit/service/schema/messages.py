@@ -372,6 +372,7 @@ class HistoryPoint(Struct):
     exploration_share: float
     missing: float
     behind: float  # seconds
+    state: str | None  # how AutoDOMD sees its world
 
 
 class RecentDecision(Struct, omit_defaults=True):
@@ -391,10 +392,12 @@ class RecentDecision(Struct, omit_defaults=True):
 
 class Overview(Struct):
     """What the dashboard shows: health, in which `changed` is what changed `since` then, its
-    history while a dashboard was open, and the latest decisions of that time."""
+    history while a dashboard was open, the changes that were detected and the latest decisions of
+    that time."""
 
     health: HealthResponse
     since: float | None
+    detected: list[float]  # when AutoDOMD's state became "just changed"
     history: list[HistoryPoint]
     latest: list[RecentDecision]
 
