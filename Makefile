@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: demo reproduce test check lint bench bench-walk bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-sharp bench-lab bench-peers bench-streams bench-suite bench-referee bench-explain \
   bench-declarations bench-rare bench-budget bench-lockin bench-calendars bench-one-discount bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
-  bench-hostile bench-openfeature bench-chain mutants torture docs docs-site dist release-check clean
+  bench-hostile bench-openfeature bench-chain bench-nights mutants torture docs docs-site dist release-check clean
 
 demo: $(VENV)/.lab        ## a simulated shop whose visitors change, with its dashboard
 	$(BIN)/driftbandit demo
@@ -56,6 +56,9 @@ bench-service: $(VENV)/.test  ## the service under load, on loopback
 
 bench-openfeature: $(VENV)/.test  ## OFREP next to the native route, on loopback
 	$(BIN)/python -m benchmarks.openfeature
+
+bench-nights: $(VENV)/.test   ## 100,000 batch decisions and their rewards, as a nightly job
+	$(BIN)/python -m benchmarks.nights --store
 
 bench-hostile: $(VENV)/.test  ## an honest key beside a hostile one, and beside idle connections
 	$(BIN)/python -m benchmarks.hostile --csv docs/results/hostile.csv; found=$$?; \

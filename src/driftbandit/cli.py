@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,9 @@ import typer
 
 from driftbandit.service import cli
 from driftbandit.terminal import show_regrets, show_table
+
+TRAINED = 600.0  # seconds that a batch waits for training
+REASONS = 5  # why rows were refused: so many are printed, all are in a file
 
 app = typer.Typer(
     help="Contextual bandits that keep up with a changing world.",
@@ -338,6 +342,77 @@ def evaluate(
     print("\n".join([*found.verdicts, *(f"- {note}" for note in found.notes)]))
     for written in found.write(out).values():
         print(written)
+
+
+Table = Annotated[Path, typer.Argument(help="Parquet, CSV, Arrow or JSON lines, by its ending.")]
+Mapped = Annotated[
+    list[str] | None,
+    typer.Option(help="What a column is called there: id=visit, context=age,country; repeat it."),
+]
+
+
+@app.command()
+def decide(
+    file: cli.Ledger,
+    requests: Table,
+    decisions: Table,
+    name: LoopName = "loop",
+    column: Mapped = None,
+) -> None:
+    """Decide for every row of a table, and write the decisions (docs/batch.md).
+
+    What is due is trained first. A command that was interrupted can run again: ids that are
+    stored already give the same answers. The exit code is 1 if rows were refused.
+    """
+    from driftbandit.loop import table_files
+
+    table_files.check_ending(decisions)
+    if decisions.absolute() == requests.absolute():
+        raise ValueError("decisions need a file of their own: name another than that of requests")
+    table, columns = table_files.read(requests), _columns(column or [])
+    with cli.opened_loop(file, name) as loop:
+        loop.close_windows()
+        if not loop.wait_until_trained(TRAINED):
+            print("driftbandit: training goes on; decisions use what is learnt", file=sys.stderr)
+        found = loop.decide_frame(table, columns=columns, progress=True)
+    table_files.write(found.done, decisions)
+    print(f"{len(found.done):,} decisions: {decisions}")
+    _refusals(found, decisions)
+
+
+@app.command()
+def reward(
+    file: cli.Ledger, rewards: Table, name: LoopName = "loop", column: Mapped = None
+) -> None:
+    """Give the rewards of a table to a loop (docs/batch.md).
+
+    The same rewards may be given again: the last value counts. The exit code is 1 if rows were
+    refused.
+    """
+    from driftbandit.loop import table_files
+
+    table, columns = table_files.read(rewards), _columns(column or [])
+    with cli.opened_loop(file, name) as loop:
+        found = loop.reward_frame(table, columns=columns, progress=True)
+    results = Counter(found.done["result"].to_list()).most_common()
+    told = ", ".join(f"{count:,} {result}" for result, count in results)
+    print(f"{len(found.done):,} rewards" + (f": {told}" if told else ""))
+    _refusals(found, rewards)
+
+
+def _refusals(found: Any, path: Path) -> None:
+    """Write refused rows beside a table, say why, and end with 1 if there are any."""
+    from driftbandit.loop import table_files
+
+    beside = path.with_name(f"{path.stem}.refused.csv")
+    if not len(found.refused):
+        beside.unlink(missing_ok=True)  # of an earlier run
+        return
+    table_files.write(found.refused, beside)
+    print(f"{len(found.refused):,} rows refused: {beside}")
+    for reason, count in list(found.reasons.items())[:REASONS]:
+        print(f"- {count:,}: {reason}")
+    raise typer.Exit(1)
 
 
 def _log(

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Unpack, overload
 from driftbandit import validate
 from driftbandit.durations import moment
 from driftbandit.features import Feature, Features
-from driftbandit.loop import arms, promotion
+from driftbandit.loop import arms, frames, promotion
 from driftbandit.loop.calls import Calls
 from driftbandit.loop.candidates.comparison import Comparison
 from driftbandit.loop.config import (
@@ -180,6 +180,28 @@ class Loop:
     ) -> None:
         """Record another number about a decision. It is reported, and nothing learns from it."""
         self._store(self._calls.metric(id, name, value, position=position, at=at))
+
+    def decide_frame(
+        self, frame: Any, *, columns: frames.Columns | None = None, progress: Any = False
+    ) -> frames.Batch:
+        """Decide for every row of a frame (Polars, pandas, Arrow), some hundred at a time. A row
+        has an `id`, and may have `context`, `arms`, `default`, `key` and `at`. Without a column
+        `context`, the columns that the features declare are the context. `columns` says what
+        columns are called there: {"id": "visit", "context": ["age", "country"]}.
+
+        Rows that are stored already give the same answer, so an interrupted job can run again."""
+        given = [each.features.context for each in self.candidates.values()]
+        declared = {
+            name: one for each in (*given, self.features.context) for name, one in each.items()
+        }
+        return frames.decide_frame(self.submit_many, declared, frame, columns, progress)
+
+    def reward_frame(
+        self, frame: Any, *, columns: frames.Columns | None = None, progress: Any = False
+    ) -> frames.Batch:
+        """Give the rewards of a frame: a row has the `id` of a decision and a `reward`, and may
+        have `position` and `at`. The answer of a row is that of `reward`."""
+        return frames.reward_frame(self.submit_many, frame, columns, progress)
 
     def _store(self, pending: Pending) -> str:
         return self.runtime.writer.submit(pending).word

@@ -134,7 +134,7 @@ def erase(
 ) -> None:
     """Erase all that was logged about a key (docs/gdpr.md). The loop must not be open elsewhere;
     a service has a route for it."""
-    with _opened(file, name) as loop:
+    with opened_loop(file, name) as loop:
         gone = loop.erase(key=key, relearn=relearn)
     word = "trained again without them" if gone.relearned else "as it was"
     print(
@@ -152,13 +152,14 @@ def repair(
 ) -> None:
     """Set the clock of a loop after a wrong one (docs/loop.md). The loop must not be open
     elsewhere; a service has a route for it."""
-    with _opened(file, name) as loop:
+    with opened_loop(file, name) as loop:
         when = loop.repair(None if at is None else _moment(at))
     date = f"{datetime.fromtimestamp(when, UTC):%Y-%m-%d %H:%M:%S}"
     print(f"the clock of loop {name!r} is at {date} UTC")
 
 
-def _opened(file: str, name: str) -> Any:
+def opened_loop(file: str, name: str) -> Any:
+    """Open a loop that is there."""
     from driftbandit.loop.loop import Loop
     from driftbandit.loop.storage.store import is_url
 
