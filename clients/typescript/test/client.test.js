@@ -37,13 +37,14 @@ after(() => {
   between.closeAllConnections();
 });
 
+const direct = (loop) => new Client(URL_, loop, { timeoutMs: 20_000 }); // a busy machine is slow
 const away = (response) => response.destroy() || true;
 const busy = (response) => response.writeHead(503).end('{"detail": "busy"}') || true;
 const proxied = (options) =>
-  new Client(`http://127.0.0.1:${between.address().port}`, "news", { warn, timeoutMs: 600, ...options });
+  new Client(`http://127.0.0.1:${between.address().port}`, "news", { warn, timeoutMs: 1500, ...options });
 
 test("it decides, and rewards count", async () => {
-  const client = new Client(URL_, "news");
+  const client = direct("news");
   const made = await client.decide({ age: 31 }, { key: "ann" });
   assert.ok(["a", "b"].includes(made.arm));
   assert.equal(made.probability, made.probabilities[made.arm]);
@@ -55,7 +56,7 @@ test("it decides, and rewards count", async () => {
 });
 
 test("arms by name, and slates", async () => {
-  const client = new Client(URL_, "news");
+  const client = direct("news");
   assert.equal((await client.decide({ age: 31 }, { arms: ["b"] })).arm, "b");
   const slate = await client.decide({ age: 31 }, { k: 2 });
   assert.deepEqual(slate.places.map((each) => each.arm).sort(), ["a", "b"]);
@@ -67,9 +68,9 @@ test("arms by name, and slates", async () => {
 test("an answer that is lost is asked for again, under the same id", async () => {
   let failures = 3;
   fault = (response) => failures-- > 0 && (failures % 2 ? away : busy)(response);
-  const made = await proxied({ timeoutMs: 5000 }).decide({ age: 31 });
+  const made = await proxied({ timeoutMs: 20_000 }).decide({ age: 31 });
   assert.equal(passed, 4);
-  const again = await new Client(URL_, "news").decide({ age: 31 }, { id: made.id });
+  const again = await direct("news").decide({ age: 31 }, { id: made.id });
   assert.deepEqual(again, made);
 });
 
@@ -114,19 +115,19 @@ test("a refused fallback does not block the others", async () => {
 });
 
 test("without a default it is an error, and a refusal is never a fallback", async () => {
-  const client = new Client(URL_, "news");
+  const client = direct("news");
   fault = away;
   await assert.rejects(proxied().decide({ age: 31 }), UnreachableError);
   const refused = client.decide({ aeg: 31 }, { default: "a" });
   await assert.rejects(refused, (error) => error instanceof ServiceError && error.status === 422);
-  await assert.rejects(new Client(URL_, "nothing").decide({}), { status: 404 });
+  await assert.rejects(direct("nothing").decide({}), { status: 404 });
 });
 
 test("an answer that never comes ends in time", async () => {
   fault = () => true;
   const begun = performance.now();
   assert.equal((await proxied().decide({ age: 31 }, { default: "a" })).role, "fallback");
-  assert.ok(performance.now() - begun < 2000);
+  assert.ok(performance.now() - begun < 4000);
 });
 
 test("wrong input is named, and nothing is sent", async () => {
