@@ -159,6 +159,33 @@ def test_the_status_is_a_sentence_and_each_arm_has_a_band(browser, port):
         assert shown[2] == 1
 
 
+@needs_chromium
+def test_latest_decisions_say_why_an_arm_behind_was_played(browser, port):
+    opened(browser, port, 200)
+    row = {"at": 5.0, "position": None, "arm": "a", "runner_up": "b", "terms": {"age": 1.0}}
+    cases = [
+        ("active", 0.9, 1.5, "+1.5 over b: age +1"),
+        ("active", 0.05, -1.5, "explored: −1.5 against b: age +1"),
+        ("active", 0.9, -0.5, "its exploration bonus outweighs: −0.5 against b: age +1"),
+        ("holdout", 1.0, -0.5, "the default (holdout): −0.5 against b: age +1"),
+    ]
+    rows = [
+        row | {"id": str(k), "role": role, "probability": p, "lead": lead}
+        for k, (role, p, lead, _) in enumerate(cases)
+    ]
+    words, marked, missing = browser.execute_script(  # at once: the next view comes by itself
+        "show({...structuredClone(latest), latest: arguments[0]});"
+        "const rows = [...document.querySelectorAll('#latest tbody tr')];"
+        "return [rows.map(each => each.lastChild.textContent),"
+        "rows.map(each => each.className), "
+        "unrewarded({missing_reward: 0}) + unrewarded({missing_reward: null})]",
+        rows,
+    )
+    assert words == [case[-1] for case in cases]
+    assert marked == ["", "explored", "", ""]
+    assert missing == "counted as 0not learnt from"
+
+
 class Told:
     """A loop whose health is what it is told."""
 

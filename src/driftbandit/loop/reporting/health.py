@@ -124,7 +124,8 @@ class Health:
         signs = {
             f"{self.late:.0%} of rewards come too late: raise wait": self.late > 0.05,
             f"{self.clipped:.0%} of rewards are out of range: widen the range": self.clipped > 0.01,
-            f"training is {self.lag.seconds:.0f} s behind": self.lag.seconds > 1.0,
+            f"training is {self.lag.seconds:.0f} s behind: give the trainer more CPU, or choose a "
+            "cheaper policy": self.lag.seconds > 1.0,
             "no arm is ever explored: pass exploration=0.02": self.recent
             and not self.exploration_share,
         }

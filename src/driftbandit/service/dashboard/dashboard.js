@@ -125,6 +125,8 @@ function element(name, text, ...inner) {
   return node;
 }
 
+const unrewarded = ({ missing_reward: value }) => value === null ? "not learnt from" : `counted as ${plain(value)}`;
+
 function tile(name, label, text, note, value) {
   const shown = element("dd", text), box = element("div", undefined, element("dt", label), shown);
   box.dataset.tile = name;
@@ -150,7 +152,7 @@ function tiles({ report, behind, waiting, mode, policy }) {
     tile("rewards", "rewards", report.rewards.toLocaleString("en"), `of the latest ${report.recent.toLocaleString("en")} decisions`, report.rewards),
     tile("memory", "memory", memory === null ? "unknown" : number(Math.round(memory)), report.state ?? "rewards", memory),
     tile("exploration", "exploration", percent(report.exploration_share), "chance of another arm", report.exploration_share),
-    tile("missing", "missing", percent(report.missing), `late ${percent(report.late)}`, report.missing),
+    tile("missing", "no reward in time", percent(report.missing), `${unrewarded(report)}, late ${percent(report.late)}`, report.missing),
     tile("behind", "learner behind", `${behind.toFixed(1)} s`, `${waiting} examples not trained yet`, behind)];
 }
 
@@ -320,11 +322,20 @@ function changes({ health: { report: { changed } }, since }) {
   }));
 }
 
+const ASIDE = ["apprentice", "holdout", "fallback", "spent"]; // roles in which the default is played
+
+// Says in words why an arm was played although its estimate is behind.
+function reason({ role, lead, probability }) {
+  if (ASIDE.includes(role)) return `the default (${role}): `;
+  if (!(lead < 0)) return "";
+  return probability > 0.5 ? "its exploration bonus outweighs: " : "explored: ";
+}
+
 function why({ runner_up: runner, lead, terms = {} }) {
   const largest = Object.entries(terms).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
   const parts = largest.map(([term, value]) => `${term} ${signed(value)}`).join(", ");
   if (runner === undefined || runner === null) return parts;
-  return `${signed(lead)} over ${runner}: ${parts}`;
+  return `${signed(lead)} ${lead < 0 ? "against" : "over"} ${runner}${parts && `: ${parts}`}`;
 }
 
 function decisions(made) {
@@ -333,7 +344,8 @@ function decisions(made) {
     const name = element("th", `${each.arm}${place}`), row = element("tr", undefined, name);
     name.scope = "row";
     row.dataset.id = each.id;
-    row.append(...[time(each.at), percent(each.probability), each.role, why(each)].map(text => element("td", text)));
+    row.classList.toggle("explored", reason(each) === "explored: ");
+    row.append(...[time(each.at), percent(each.probability), each.role, reason(each) + why(each)].map(text => element("td", text)));
     return row;
   }));
 }
@@ -341,7 +353,7 @@ function decisions(made) {
 function show(view) {
   latest = view;
   const { health, history, detected } = view, series = rewards(health.report.curve);
-  const shares = [level(history, "exploration_share", "exploration", 0), level(history, "missing", "missing", 1)];
+  const shares = [level(history, "exploration_share", "exploration", 0), level(history, "missing", "no reward in time", 1)];
   for (const id of ["view", "report"]) at(id).hidden = false;
   complain("");
   at("concerns").replaceChildren(...health.report.concerns.map(text => element("li", text)));
