@@ -35,6 +35,7 @@ KNOWN = {
         "200 times": "tests/loop/test_torture.py",
     },
     "peers.md": {"20 %": "what make bench-guard allows"},
+    "promises.md": {"99 %": "what the figure is"},
     "promotion.md": {
         "1 %": "FAIR of loop/candidates/comparison.py, and an example",
         "5 %": "the guarantee, loop/state/spending.py",

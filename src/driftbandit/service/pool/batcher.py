@@ -194,7 +194,7 @@ class Batcher:
     def _look(self) -> None:
         """Start a thread if all have been busy for long; look again while they are."""
         busy = list(self._busy.values())
-        self._looking = len(busy) >= len(self._threads) < MOST
+        self._looking = 0 < len(self._threads) <= len(busy) and len(self._threads) < MOST
         if self._looking:
             if max(busy) < time.monotonic() - STALLED:
                 self._start()
