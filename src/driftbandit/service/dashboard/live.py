@@ -27,7 +27,7 @@ LIFE = 25.0  # seconds of a stream; the next request for one shows the key again
 GONE = 10.0  # seconds after the last request for a view in which decisions are still noted
 POINTS, LATEST, NOTED, TERMS = 300, 12, 4, 4  # of a history; decisions; of one view; reasons
 CHANGED, DETECTED = "just changed", 20  # a state of AutoDOMD; changes that are kept
-CALM = 10  # views without that state, after which the next one is another change
+CALM = 10.0  # seconds without that state, after which the next one is another change
 
 
 class LiveViews:
@@ -123,7 +123,7 @@ class LoopView:
     def _reference(self, curve: list[dict[str, Any]]) -> float | None:
         """Return the time to compare with: before the latest change, or the middle of the curve.
 
-        A loop whose clock are its events may be elsewhere in time.
+        With clock="events" the curve may lie in the past, where no view was made.
         """
         if self._before is not None and curve and self._before <= curve[-1]["end"]:
             return self._before
@@ -138,9 +138,11 @@ class LoopView:
 
     def _detect(self, point: m.HistoryPoint) -> None:
         """Note a change, and the time before it: memory was longest when it began to shrink."""
+        if not self._history:
+            return
         past = list(self._history)
-        recent = [each.state for each in past[-CALM:]]
-        if point.state != CHANGED or not past or CHANGED in recent:
+        recent = [each.state for each in past if each.at >= point.at - CALM] + [past[-1].state]
+        if point.state != CHANGED or CHANGED in recent:
             return
         last = self._detected[-1] if self._detected else -math.inf
         known = [each for each in past if each.at > last and each.state != CHANGED]
