@@ -15,6 +15,7 @@ from driftbandit import files, measures, validate
 from driftbandit.environments import Environment, Simulated
 from driftbandit.environments.delay import Mail
 from driftbandit.environments.random_streams import POLICY, tape
+from driftbandit.html_table import table
 from driftbandit.policies import Policy
 from driftbandit.progress import rounds_bar
 from driftbandit.recipe import Recipe
@@ -75,6 +76,13 @@ class Run:
     def microseconds(self) -> float:
         """Median cost of a round (choose and update) per seed; the first rounds compile."""
         return float(np.median(self.choose_ns + self.update_ns)) / 1000.0
+
+    def _repr_html_(self) -> str:
+        """Return regret and time as a table."""
+        title = f"{self.policy.name} on {self.environment.name}"
+        header = ("seeds", "rounds", "mean regret", "std of regret", "microseconds per round")
+        row = (len(self.seeds), self.environment.horizon, float(self.mean()[-1]))
+        return table(title, header, [(*row, float(self.std()[-1]), float(self.microseconds))])
 
     def __repr__(self) -> str:
         total = self.total

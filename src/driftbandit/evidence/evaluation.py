@@ -20,6 +20,7 @@ from driftbandit.estimators.propensity_check import Check
 from driftbandit.evidence.reading.chunk import Floats
 from driftbandit.evidence.report import sentences
 from driftbandit.evidence.report.windows import LogWindows
+from driftbandit.html_table import table
 from driftbandit.units import Interval, Unit
 
 if TYPE_CHECKING:
@@ -212,6 +213,16 @@ class Evaluation:
         for kind, path in paths.items():
             path.write_text(texts[kind], encoding="utf-8")
         return paths
+
+    def _repr_html_(self) -> str:
+        """Return the values of all candidates as a table, with verdicts below it."""
+        kind = next(iter(next(iter(self.values.values())).estimates))
+        rows = [
+            (name, worth.estimates[kind].value, *worth.sequence, worth.effective)
+            for name, worth in self.values.items()
+        ]
+        header = ("candidate", f"value ({kind})", "low", "high", "effective rows")
+        return table(f"Evaluation, {self.rows:,} rows", header, rows, self.verdicts)
 
     def __repr__(self) -> str:
         names = ", ".join(self.found.values)

@@ -13,6 +13,7 @@ import numpy as np
 from driftbandit import validate
 from driftbandit.core.auto import LEVEL_FLOOR, TOO_LITTLE
 from driftbandit.core.layout import POINTS, RARE, AutoMemory, Fields, auto_fields, packed
+from driftbandit.html_table import table
 from driftbandit.policies.base import Floats, Ints, Scores
 from driftbandit.policies.domd import BASIS_AT_FIRST, DOMD, dispersed
 from driftbandit.policies.index import index_scores
@@ -38,6 +39,14 @@ class Explanation(NamedTuple):
     discounts: dict[float, float]  # weight of each discount
     regularizations: dict[float, float]  # weight of each regularization
     intercept_shift: float  # added to every x'theta; far from 0 for long: add an intercept
+
+    def _repr_html_(self) -> str:
+        """Return the findings as a table."""
+        rows: list[tuple[str, object]] = [("state", self.state), ("memory, rounds", self.memory)]
+        rows += [("usual memory, rounds", self.usual), ("intercept shift", self.intercept_shift)]
+        rows += [(f"weight of discount {one:g}", w) for one, w in self.discounts.items()]
+        rows += [(f"weight of regularization {x:g}", w) for x, w in self.regularizations.items()]
+        return table("AutoDOMD", ("", "value"), rows)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from driftbandit.estimators import ope
 from driftbandit.estimators.accumulators import Value
 from driftbandit.estimators.formatting import as_json, between, more_rows, number, percent
 from driftbandit.estimators.leads import BETTER, WORSE, Evidence
+from driftbandit.html_table import table
 from driftbandit.loop.candidates.scoring import LOST
 from driftbandit.loop.candidates.totals import Key, Totals
 from driftbandit.reward import Reward
@@ -141,18 +142,29 @@ class Comparison:
         return {field.name: as_json(getattr(self, field.name)) for field in fields(self)}
 
     def __repr__(self) -> str:
-        head = f"{self.acting} acts; confidence {percent(self.level)}"
         lines = [
             f"{name}: {number(one.value)}, {between(one.low, one.high)}, {one.rows:,} rows"
             for name, one in self.values.items()
         ]
-        lines += [each.words() for each in self.leads]
+        return "\n".join([self._head(), *(f"  {line}" for line in [*lines, *self._lines()])])
+
+    def _repr_html_(self) -> str:
+        """Return the values of all as a table, with differences below it."""
+        rows = [(name, *one) for name, one in self.values.items()]
+        header = ("policy", "mean reward", "low", "high", "rows")
+        return table(self._head(), header, rows, self._lines())
+
+    def _head(self) -> str:
+        return f"{self.acting} acts; confidence {percent(self.level)}"
+
+    def _lines(self) -> list[str]:
+        """Return what is to say besides values."""
+        lines = [each.words() for each in self.leads]
         lines += [each.words() for each in self.losses]
         for budget, parts in self.spend.items():
             told = ", ".join(f"{name} {part:.1%}" for name, part in parts.items())
             lines.append(f"would spend of budget {budget!r}: {told}")
-        lines += [f"not compared: {n:,} x {why}" for why, n in self.skipped.items()]
-        return "\n".join([head, *(f"  {line}" for line in lines)])
+        return lines + [f"not compared: {n:,} x {why}" for why, n in self.skipped.items()]
 
 
 class Errors(NamedTuple):

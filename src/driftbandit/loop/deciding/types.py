@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from driftbandit.bandit import Bandit
+from driftbandit.html_table import table
 from driftbandit.loop.exploration import Terms
 from driftbandit.loop.state.catalogue import Selection
 from driftbandit.loop.storage.events import Spend
@@ -51,6 +52,13 @@ class Decision:
     def why(self) -> Why | None:
         """Named features, winner against runner-up; None if there was no arm."""
         return self._explain()[0]
+
+    def _repr_html_(self) -> str:
+        """Return the probabilities of all arms as a table."""
+        rows = [
+            (arm, p, "chosen" if arm == self.arm else "") for arm, p in self.probabilities.items()
+        ]
+        return table(f"Decision {self.id}, {self.role}", ("arm", "probability", ""), rows)
 
 
 class SlatePosition(NamedTuple):

@@ -17,6 +17,7 @@ import numpy as np
 
 from driftbandit.estimators.formatting import as_json
 from driftbandit.estimators.increments import Floats
+from driftbandit.html_table import table
 from driftbandit.loop import promotion, time_discount
 from driftbandit.loop.learning.learner import Learner
 from driftbandit.loop.reporting.budgets import BudgetStatus, budgets
@@ -141,6 +142,16 @@ class Health:
     def __repr__(self) -> str:
         head = f"loop {self.name!r}: {self.decisions} decisions, {self.rewards} rewards"
         return "\n".join([head, *(f"  {line}" for line in self._lines())])
+
+    def _repr_html_(self) -> str:
+        """Return values of policies as a table, with shares and concerns below it."""
+        title = f"Loop {self.name}: {self.decisions:,} decisions, {self.rewards:,} rewards"
+        rows = [
+            (name, *((one.mean, one.low, one.high, one.rows) if one else (None,) * 4))
+            for name, one in self.values.items()
+        ]
+        header = ("policy", "mean reward", "low", "high", "rows")
+        return table(title, header, rows, self._lines())
 
     def _lines(self) -> list[str]:
         shares = ("missing", "cancelled", "clipped", "late", "exploration_share")
