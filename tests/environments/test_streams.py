@@ -8,7 +8,7 @@ import pytest
 import tiny
 from driftbandit import DOMD, AutoDOMD, Delay, Oracle, Stream, Uniform, datasets, simulate
 from driftbandit.checks import environment_checks
-from driftbandit.lab import Store, execute, load_results, parse_study
+from driftbandit.lab import RunStore, execute, load_results, parse_study
 
 STUDY = """
 name = "tiny"
@@ -154,7 +154,7 @@ def test_the_announced_shape_is_that_of_the_data(name):
 
 def test_streams_in_a_study(tmp_path):
     """In both orders; where rewards are late, each seed is played alone."""
-    execute(parse_study(STUDY, "tiny"), STUDY, Store(tmp_path / "out"))
+    execute(parse_study(STUDY, "tiny"), STUDY, RunStore(tmp_path / "out"))
     frame = load_results(tmp_path / "out").sort("seed", "round")
     names = [f"{data}, {order}" for data in ("elec2", "weather") for order in ("time", "shuffled")]
     assert set(frame["environment"]) == {*names, "late"}

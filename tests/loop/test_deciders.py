@@ -289,6 +289,7 @@ def test_an_older_database_is_brought_up_to_date(url):
         loop.decide({"age": 30}, ARMS, id="d")
     with psycopg.connect(url, autocommit=True) as base:
         base.execute("DROP TABLE snapshot")
+        base.execute("DROP TABLE checkpoint_piece")
         base.execute("ALTER TABLE loop DROP COLUMN unpurged")
         base.execute("DROP INDEX rare")
         base.execute("ALTER TABLE event DROP COLUMN k, DROP COLUMN v, DROP COLUMN seal")

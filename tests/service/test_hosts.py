@@ -16,6 +16,7 @@ import pytest
 from browsing import browser, needs_chromium  # noqa: F401 (a fixture)
 from driftbandit.service.http.auth import ApiKeys
 from driftbandit.service.http.hosts import HostCheck
+from driftbandit.service.routes import ROUTES
 from serving import ARMS, NEWS, Process, ask, in_thread, until_ready
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
@@ -60,6 +61,16 @@ def test_a_body_needs_its_content_type(port):
     json_ = {"Content-Type": "application/json; charset=utf-8"}
     assert bare(port, "POST", DECIDE, local | json_, DECISION) == 200
     assert ask(port, "GET", "/v1/loops/news/candidates")[1]["acts"] == "live"
+
+
+def test_no_route_takes_a_body_of_an_unknown_type(port):
+    sent = {"Host": f"127.0.0.1:{port}", "Content-Type": "text/plain"}
+    routes = [route for route in ROUTES if route.body is not None]
+    assert len(routes) > 8
+    for route in routes:
+        path = re.sub(r"{[^}]*}", "x", route.path.replace("{name}", "news"))
+        status = bare(port, route.method, path, sent, {})
+        assert status == 415, (route.method, path)
 
 
 PATHS = (

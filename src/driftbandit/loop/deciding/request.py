@@ -38,11 +38,13 @@ def request(
         k = validate.count("k", k, "positions of a slate")
     asked: Selection | None = None
     if catalogue is not None:
-        asked, arms = catalogue.select(arms, default, fallback)
+        asked, selected = catalogue.select(arms, default, fallback)
+        names, rows = [*selected], [*selected.values()]  # plain since they were declared or named
         default = default if fallback else catalogue.offered(default)
     elif arms is None:
         raise ValueError("this loop has no catalogue: pass arms=, or declare a loop with arms=")
-    names, rows = _arms(arms)
+    else:
+        names, rows = _arms(arms)
     own = new_id() if id is None else validate.text("id", id)
     if key is not None:
         key = validate.text("key", key)

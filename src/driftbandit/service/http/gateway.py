@@ -197,8 +197,9 @@ class Gateway:
             async with asyncio.timeout(self._seconds):
                 if endpoint.has_loop:
                     loop = await self._service.pool.wait_for(names["name"])
+                size = self._size(endpoint.decoders, head)
                 if endpoint.takes_turn:
-                    turn = (key, names.get("name", "")), self._size(endpoint.decoders, head)
+                    turn = (key, names.get("name", "")), size
                     await self._under_way.enter(*turn)
                     held.append(turn)
                 if endpoint.decoders:

@@ -145,11 +145,14 @@ def run(
             return
         time.sleep(0.02)
     print(f"the demo runs: open {url} in a browser; Ctrl-C ends it", flush=True)
-    with suppress(UnreachableError):  # the service was stopped first
+    try:
         _declare(url)
         opened(url)
         with Client(url, LOOP, timeout=TIMEOUT) as client:
             _visits(client, over, seconds)
+    except UnreachableError as error:
+        if not over():  # else the service was stopped first
+            print(f"the demo ends early: {error}", flush=True)
 
 
 def _declare(url: str) -> None:
@@ -167,7 +170,8 @@ def _visits(client: Client, over: Callable[[], bool], seconds: float) -> None:
         narrator.visited(now, shop.visit(now))
         if now - looked > LOOK:
             looked = now
-            narrator.looked(now, client.health()["report"])
+            with suppress(UnreachableError):  # a busy machine: the next look tells
+                narrator.looked(now, client.health()["report"])
         time.sleep(1.0 / RATE)
     if not over():
         narrator.concluded(now, client.health()["report"])
