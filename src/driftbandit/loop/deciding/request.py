@@ -36,6 +36,7 @@ def request(
         )
     if k is not None:
         k = validate.count("k", k, "positions of a slate")
+    names: list[Name]
     asked: Selection | None = None
     if catalogue is not None:
         asked, selected = catalogue.select(arms, default, fallback)
