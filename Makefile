@@ -55,7 +55,7 @@ bench-service: $(VENV)/.test  ## the service under load, on loopback
 	  $(BIN)/python -m benchmarks.readme && exit $$found
 
 bench-openfeature: $(VENV)/.test  ## OFREP next to the native route, on loopback
-	$(BIN)/python -m benchmarks.openfeature
+	$(BIN)/python -m benchmarks.ofrep
 
 bench-nights: $(VENV)/.test   ## 100,000 batch decisions and their rewards, as a nightly job
 	$(BIN)/python -m benchmarks.nights --store
