@@ -265,6 +265,55 @@ def test_rows_are_never_longer_than_one(play):
     features.problem().check_contexts(X)
 
 
+def random_column(rng):
+    """A column of any kind, and a value of it: often at an end, outside, or missing."""
+    low, high = 1.0, 1.0 + rng.exponential(50.0)
+    ends = [low, high, 0.5 * (low + high), low - 1e6, high + 1e6]
+    number = float(rng.choice([*ends, rng.uniform(low, high)]))
+    n = int(rng.integers(1, 6))
+    vector = (rng.standard_normal(n + 1) * 10.0 ** rng.integers(-200, 200)).tolist()
+    kind, feature, value = (
+        ("line", Number(low, high, curve=False), number),
+        ("curve", Number(low, high, curve=n), number),
+        ("log curve", Number(low, high, log=True, curve=n), number),
+        ("cyclic", Number(low, high, cyclic=True), number),
+        ("flag", Flag(), bool(n % 2)),
+        ("category", Category(["a", "b"], room=n), "abc"[n % 3]),
+        ("vector", Vector(n + 1), vector),
+        ("projected vector", Vector(n + 1, keep=1), vector),
+    )[rng.integers(8)]
+    return kind, feature, None if rng.random() < 0.1 else value
+
+
+@pytest.mark.parametrize("encoding", [1, 2])
+def test_no_declaration_gives_rows_above_its_norm(encoding):
+    """Any mixture of kinds, exact or folded, also after growth: each kind comes many times."""
+    rng, met, longest = np.random.default_rng(encoding), Counter(), 0.0
+    for _ in range(400):
+        columns = [random_column(rng) for _ in range(rng.integers(1, 6))]
+        named = [(f"x{k}", feature) for k, (_, feature, _) in enumerate(columns)]
+        raw = {f"x{k}": value for k, (_, _, value) in enumerate(columns)}
+        cut, dim = int(rng.integers(0, len(named))), (None, "exact", 6, 20)[rng.integers(4)]
+        sides = {"context": dict(named[:cut]), "arm": dict(named[cut:])}
+        features = Features(**sides, dim=dim, encoding=encoding)
+        met.update([*(kind for kind, _, _ in columns), f"folded {features.folded}"])
+        assert features.norm == 1.0
+        versions = [features]
+        if not features.folded and rng.random() < 0.5:
+            kind, new, raw["new"] = random_column(rng)
+            versions.append(features.grow(**{("context", "arm")[rng.integers(2)]: {"new": new}}))
+            met.update([kind, "grown"])
+        for each in versions:
+            context, arm = ({n: raw[n] for n in side} for side in (each.context, each.arm))
+            X = each.encode(context, [arm])
+            each.problem().check_contexts(X)
+            assert np.linalg.norm(X) <= each.norm * (1.0 + 1e-12), each
+            longest = max(longest, float(np.linalg.norm(X)) / each.norm)
+    assert len(met) == 11, met
+    assert min(met.values()) >= 30, met
+    assert longest == pytest.approx(1.0, abs=1e-12)  # and no smaller bound would do
+
+
 def test_the_bound_is_reached():
     features = Features(context={"a": Category(["x"]), "b": Flag()}, arm={"c": Category(["y"])})
     X = features.encode({"a": "x", "b": True}, [{"c": "y"}])

@@ -160,8 +160,10 @@ def trained(reward, values):
     bandit = Bandit(
         AutoDOMD(problem=Features(arm={"price": Number(0, 9)}, dim="exact").problem(reward))
     )
+    d = bandit.theta.size
     for value in values:
-        bandit.update(rng.uniform(-0.5, 0.5, size=bandit.theta.size), reward.inside(value)[0])
+        x = rng.uniform(-1.0, 1.0, size=d) / math.sqrt(d)  # norm at most 1, whatever d is
+        bandit.update(x, reward.inside(value)[0])
     return bandit
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from driftbandit import DOMD, Category, Features, Log, Loop, Number, Reward, cli
+from driftbandit import DOMD, Category, Features, Log, Loop, Number, Reward, Vector, cli
 from driftbandit.evidence import cluster as tasks
 from driftbandit.evidence.reading.ledger import Where
 from prices import ARMS, FEATURES
@@ -193,13 +193,17 @@ def log_file(folder):
 
 
 def test_examples_of_older_features_are_padded(tmp_path, cluster):
-    """Decided before the features grew, trained after."""
-    features = Features(context={"age": Number(0, 100)}, arm={"price": Number(0, 100)})
+    """Decided before the features grew, trained after: one length of rows, so one rounding. Rows
+    are dense, since a sum of few numbers is seldom rounded otherwise if zeros are appended."""
+    tastes = np.random.default_rng(0).standard_normal((60, 5)).tolist()
+    features = Features(context={"taste": Vector(5)}, arm={"price": Number(0, 100)})
     with Loop(tmp_path / "l.db", **(KEYED | {"features": features}), training="inline") as loop:
-        ids = [loop.decide({"age": k}, ARMS, key=f"{k % 3}", at=float(k)).id for k in range(20)]
+        for k, taste in enumerate(tastes):
+            loop.decide({"taste": taste}, ARMS, key=f"{k % 3}", at=float(k), id=f"d{k}")
         loop.add_features(context={"mobile": Category(["yes", "no"])})
-        for id in ids:
-            loop.reward(id, 1.0, at=30.0)
+        for k in range(len(tastes)):
+            loop.reward(f"d{k}", float(k % 4 > 0), at=70.0)
         loop.close_windows(200.0)
         digest = loop.digest
+    assert Log.read(tmp_path / "l.db").replay().digest == digest
     assert cluster(tmp_path / "l.db", 2, 6)[0].digest == digest

@@ -46,14 +46,13 @@ class KeySpread:
         number, place = _number(key)
         held = self._table[place]
         if held[KEY] == number:
-            alike = float(held[ROW : ROW + x.size] @ x)
+            alike = float(held[ROW:] @ x)
             self._sums *= FADE
             self._sums += [error * held[ERROR] * alike, slope * held[SLOPE] * alike**2]
         elif held[KEY] and now - held[WHEN] < PATIENCE:
             return
         held[:ROW] = number, now, error, slope
-        held[ROW : ROW + x.size] = x
-        held[ROW + x.size :] = 0.0
+        held[ROW:] = x
 
     def drop(self, key: str) -> None:
         """Forget the latest example of a key; what it added to the two sums stays."""

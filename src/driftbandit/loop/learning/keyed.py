@@ -59,6 +59,7 @@ class Keyed(Learner):
 
     def train(self, example: Example, x: Floats | None) -> None:
         with self.lock:
+            x = None if x is None else self._whole(x)
             if x is not None and example.key is not None:
                 self._train_own(example.key, example, x)
                 if self.spread is not None:
@@ -68,7 +69,7 @@ class Keyed(Learner):
     def _compare(self, spread: KeySpread, key: str, example: Example, x: Floats) -> None:
         """Note by how much the population was wrong about a key."""
         family = self.policy.problem.family
-        z = float(x @ self.theta[: x.size])
+        z = float(x @ self.theta)
         error = self.reward.inside(example.value)[0] - float(family.mu(z))
         spread.take(key, x, error, float(family.dmu(z)), self.examples)
 

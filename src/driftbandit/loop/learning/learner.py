@@ -54,9 +54,12 @@ class Learner:
     def _learn(self, bandit: Bandit, x: Floats, example: Example, last: float) -> None:
         """One example for a bandit that was trained at `last` before."""
         steps = time_discount.steps(elapsed(example.at, last)) if self.timed else 1.0
-        if x.size < self.version.policy.problem.dim:
-            x = self.version.features.pad(x)
-        bandit.update(x, self.reward.inside(example.value)[0], steps=steps)
+        bandit.update(self._whole(x), self.reward.inside(example.value)[0], steps=steps)
+
+    def _whole(self, x: Floats) -> Floats:
+        """A row as long as the features are now: sums over more numbers are rounded otherwise, so
+        whoever computes with a row must do so at one length."""
+        return self.version.features.pad(x) if x.size < self.version.policy.problem.dim else x
 
     def grow(self, event: Event) -> None:
         """More coordinates, which nothing is known of."""
