@@ -35,7 +35,7 @@ class JoinedWrites:
 
     def _flush(self) -> None:
         parts, self._parts = self._parts, []
-        if parts:
+        if parts and not self._transport.is_closing():  # it may have been cut off meanwhile
             self._transport.write(b"".join(parts))
 
     def close(self) -> None:
