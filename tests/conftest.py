@@ -1,10 +1,33 @@
 """Fixtures that several test files share."""
 
+import hashlib
 import shutil
+from collections import Counter
+from itertools import count
 
 import pytest
 
+from driftbandit.loop.deciding import request
 from driftbandit.loop.storage import sqlite
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with files that have slow tests: the file that ends last decides how long it takes."""
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: -slow[item.path])
+
+
+@pytest.fixture(autouse=True)
+def same_ids(monkeypatch):
+    """Give a test the same ids in every run: draws hash them, so a test that counts clicks would
+    otherwise fail once in many runs."""
+    numbers = count(1)
+
+    def next_id() -> str:
+        k = next(numbers)
+        return f"{k:012x}{hashlib.sha256(str(k).encode()).hexdigest()[:20]}"
+
+    monkeypatch.setattr(request, "new_id", next_id)
 
 
 @pytest.fixture(scope="session")
