@@ -5,8 +5,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo reproduce test check lint bench bench-walk bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-sharp bench-lab bench-peers bench-streams bench-suite bench-referee bench-explain \
-  bench-declarations bench-rare bench-budget bench-lockin bench-calendars bench-one-discount bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
-  bench-hostile bench-openfeature bench-chain bench-nights mutants torture docs docs-site dist release-check clean
+  bench-declarations bench-drawn bench-rare bench-budget bench-lockin bench-calendars bench-one-discount bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
+  bench-hostile bench-openfeature bench-deciders bench-telemetry bench-keys bench-erasure bench-chain bench-nights mutants torture docs docs-site dist release-check clean
 
 demo: $(VENV)/.lab        ## a simulated shop whose visitors change, with its dashboard
 	$(BIN)/driftbandit demo
@@ -15,8 +15,8 @@ reproduce: $(VENV)/.lab   ## the paper's comparison at full size
 	$(BIN)/driftbandit reproduce
 
 test: $(VENV)/.test $(VENV)/.browser lint   ## lint, types, tests (compiled and interpreted)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "kernel" --override-ini filterwarnings=default
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "kernel" --override-ini filterwarnings=default tests/core tests/policies tests/theory tests/test_bandit.py tests/test_fleet.py
 
 check: $(VENV)/.test lint   ## lint, types, and the quick tests of what changed since main: under a minute
 	$(BIN)/python -m benchmarks.changed
@@ -31,10 +31,17 @@ bench: $(VENV)/.test      ## the speed figures, as ratios from one run
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.speed
 
 bench-walk: $(VENV)/.test    ## functions, files and CPU time of a decision, next to version 0.2
-	$(BIN)/python -m benchmarks.walk --csv docs/results/walk.csv
+	$(BIN)/python -m benchmarks.walk --csv docs/results/walk.csv; found=$$?; \
+	  $(BIN)/python -m benchmarks.stages --csv docs/results/walk-stages.csv && exit $$found
 
 bench-chain: $(VENV)/.test    ## what the chain of hashes adds to a decision, and how fast a ledger is verified
 	$(BIN)/python -m benchmarks.chain --csv docs/results/chain.csv
+
+bench-keys: $(VENV)/.test     ## a million keys on the disk: memory, start and checkpoints; 9 GB of room is needed
+	$(BIN)/python -m benchmarks.keys --csv docs/results/keys.csv
+
+bench-erasure: $(VENV)/.test  ## how long decisions wait while a person's data is erased
+	$(BIN)/python -m benchmarks.erasure --csv docs/results/erasure.csv
 
 bench-roads: $(VENV)/.test    ## first use, real dimensions, every kind of call, as ratios from one run
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.roads
@@ -55,10 +62,18 @@ bench-service: $(VENV)/.test  ## the service under load, on loopback
 	  $(BIN)/python -m benchmarks.readme && exit $$found
 
 bench-openfeature: $(VENV)/.test  ## OFREP next to the native route, on loopback
-	$(BIN)/python -m benchmarks.ofrep
+	$(BIN)/python -m benchmarks.ofrep --csv docs/results/ofrep.csv; found=$$?; \
+	  $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-deciders: $(VENV)/.test  ## 1, 2 and 4 services over one PostgreSQL
+	$(BIN)/python -m benchmarks.deciders --csv docs/results/deciders.csv; found=$$?; \
+	  $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-telemetry: $(VENV)/.test  ## what traces cost
+	$(BIN)/python -m benchmarks.telemetry --csv docs/results/telemetry.csv && $(BIN)/python -m benchmarks.readme
 
 bench-nights: $(VENV)/.test   ## 100,000 batch decisions and their rewards, as a nightly job
-	$(BIN)/python -m benchmarks.nights --store
+	$(BIN)/python -m benchmarks.nights --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
 
 bench-hostile: $(VENV)/.test  ## an honest key beside a hostile one, and beside idle connections
 	$(BIN)/python -m benchmarks.hostile --csv docs/results/hostile.csv; found=$$?; \
@@ -109,6 +124,9 @@ bench-budget: $(VENV)/.test   ## prompts routed to language models under a budge
 bench-declarations: $(VENV)/.test   ## natural declarations of everyday jobs against simple baselines
 	$(BIN)/python -m benchmarks.declarations --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
 
+bench-drawn: $(VENV)/.test   ## environments drawn at random: AutoDOMD against the best fixed setting of each
+	$(BIN)/python -m benchmarks.drawn --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
+
 bench-rare: $(VENV)/.test   ## rare clicks: AutoDOMD against the best fixed setting of each world
 	$(BIN)/python -m benchmarks.rare --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
 
@@ -120,6 +138,7 @@ bench-one-discount: $(VENV)/.test   ## one gamma for drift and for jumps, and wh
 
 bench-coverage: $(VENV)/.test   ## how often every interval of an evaluation holds, on simulated logs
 	$(BIN)/python -m benchmarks.coverage --csv docs/results/intervals.csv --hard-csv docs/results/intervals-hard.csv; found=$$?; \
+	  $(BIN)/python -m benchmarks.shrinkage --csv docs/results/shrinkage.csv; \
 	  $(BIN)/python -m benchmarks.readme && exit $$found
 
 bench-evidence: $(VENV)/.test   ## time and memory of evaluating 10^6 rows and reading 10^7

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from benchmarks import bob, explain, one_discount, pitch, sharp, theorems
+from benchmarks import bob, budget, deciders, explain, one_discount, pitch, sharp, theorems
 from benchmarks.worlds import Regrets, mean, missed, regrets
 
 HERO = "DOMD-GLB"
@@ -50,7 +50,7 @@ def ahead(lines: dict[str, dict[str, str]], names: tuple[str, ...]) -> list[str]
 
 
 def listed(lines: dict[str, dict[str, str]], names: list[str]) -> str:
-    return ", ".join(f"{name} {mean(lines, name):.0f}" for name in names) or "nobody"
+    return ", ".join(f"{name} {mean(lines, name):.0f}" for name in names) or "none"
 
 
 def lowest() -> str:
@@ -192,12 +192,29 @@ def variants() -> str:
     return ", ".join(parts)
 
 
+def unknown_drift() -> str:
+    """AutoDOMD's regret over the least of the policies that know as little, by environment."""
+    parts = []
+    for world, lines in regrets("unknown-drift").items():
+        others = {name: mean(lines, name) for name in lines if name != "AutoDOMD"}
+        if len(others) == len(lines) or not others:
+            continue
+        best = min(others, key=lambda name: others[name])
+        parts.append(f"{mean(lines, 'AutoDOMD') / others[best]:.2f} in *{world}* ({best})")
+    return f"AutoDOMD's mean regret over that of the best other: {', '.join(parts)}."
+
+
 SAYS = {
     **pitch.SAYS,
+    "unknowndrift": unknown_drift,
     **theorems.SAYS,
     **sharp.SAYS,
     **one_discount.SAYS,
+    **deciders.SAYS,
     "bob": bob.price,
+    "routing": budget.ahead,
+    "steadier": budget.steadier,
+    "budgetcost": budget.stored_cost,
     "bobahead": bob.ahead,
     "bobbound": bob.bound,
     "explain": explain.summary,

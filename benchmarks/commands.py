@@ -13,7 +13,18 @@ def reference() -> str:
 
     from driftbandit.cli import app
 
-    return "\n\n".join(_lines("driftbandit", typer.main.get_command(app)))
+    return "\n\n".join([_groups(), *_lines("driftbandit", typer.main.get_command(app))])
+
+
+def _groups() -> str:
+    """The commands by what they are for."""
+    from driftbandit.cli import GROUPS
+
+    rows = (
+        f"| {group} | {', '.join(f'`{member.__name__}`' for member in members)} |"
+        for group, members in GROUPS.items()
+    )
+    return "\n".join(["| for | commands |", "|---|---|", *rows])
 
 
 def _lines(name: str, command: Any) -> Iterator[str]:

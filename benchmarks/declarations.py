@@ -9,14 +9,26 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from time import process_time
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.tables import stored, told, write
-from driftbandit import DOMD, AutoDOMD, Bandit, Category, Features, Flag, Fleet, Number, Reward
+from driftbandit import (
+    DOMD,
+    AutoDOMD,
+    Bandit,
+    Category,
+    Features,
+    Flag,
+    Fleet,
+    Item,
+    Number,
+    Reward,
+)
 from driftbandit.datasets import load
 from driftbandit.loop.config import Declaration
 from driftbandit.loop.learning.keyed import learner_for
@@ -49,6 +61,7 @@ class Job(NamedTuple):
     declarations: dict[str, Features]
     baselines: dict[str, Player]
     keyed: Mapping[str, Player] = MappingProxyType({})  # declarations with a key
+    most: int = 1000  # seeds that it is played with: wide rows take long
 
 
 class Thompson:
@@ -204,6 +217,46 @@ def scores(seed: int) -> Iterator[Round]:
         yield Round({}, arms, 1.0 / (1.0 + np.exp(-(level + slope * score))))
 
 
+def shop(seed: int) -> Iterator[Round]:
+    """Twenty products out of many; country, hour and device matter, each with some categories."""
+    rng = np.random.default_rng([seed, 7])
+    category, brand = rng.normal(0, 0.5, 10), rng.normal(0, 0.4, 6)
+    local, hourly = rng.normal(0, 0.7, (8, 10)), rng.normal(0, 0.7, (10, 2))
+    handy, dear = rng.normal(0, 0.5, (3, 6)), rng.uniform(0.5, 1.5)
+    for _ in range(1000):
+        country, device, hour = int(rng.integers(8)), int(rng.integers(3)), rng.uniform(0, 24)
+        kind, made, price = rng.integers(10, size=20), rng.integers(6, size=20), rng.random(20)
+        angle = np.array([np.cos(np.pi * hour / 12), np.sin(np.pi * hour / 12)])
+        z = -2.0 + category[kind] + brand[made] + local[country, kind] + hourly[kind] @ angle
+        z = z + handy[device, made] - dear * (price - 0.4) ** 2 * 4.0
+        told = zip(kind.tolist(), made.tolist(), price.tolist())
+        arms = {str(k): {"category": c, "brand": b, "price": p} for k, (c, b, p) in enumerate(told)}
+        context = {"country": country, "device": device, "hour": float(hour)}
+        yield Round(context, arms, 1.0 / (1.0 + np.exp(-z)))
+
+
+def shop_rows(told: Round) -> Floats:
+    """Category, brand and price, for a linear baseline without products."""
+    return np.array(
+        [
+            [1.0, arm["price"], arm["price"] ** 2]
+            + [float(arm["category"] == k) for k in range(10)]
+            + [float(arm["brand"] == k) for k in range(6)]
+            for arm in told.arms.values()
+        ]
+    )
+
+
+def shop_features(dim: int) -> Features:
+    context = {"country": Category(list(range(8))), "device": Category(list(range(3)))}
+    arm = {"category": Category(list(range(10))), "brand": Category(list(range(6)))}
+    return Features(
+        context=context | {"hour": Number(0, 24, cyclic=True)},
+        arm=arm | {"price": Number(0, 1)},
+        dim=dim,
+    )
+
+
 def news(seed: int) -> Iterator[Round]:
     """Sixteen articles by name; half are new twice a day, and all are stale in hours."""
     rng = np.random.default_rng([seed, 4])
@@ -253,8 +306,15 @@ def stream(name: str, names: list[str]) -> Callable[[int], Iterator[Round]]:
     return rounds
 
 
-def stream_features(d: int, names: list[str]) -> Features:
-    context = {f"x{k}": Number(-1, 1, required=True) for k in range(d)}
+# Ends of the columns' ranges in tenths, which a newcomer knows.
+BIKE = "-3 3 -3 3 -3 3 -3 3 -3 2 -4 4 -4 4 -4 4 -4 4 -6 6 -4 4 -4 6 -1 6 -6 6 -1 6"
+WEATHER = "-5 5 -6 4 -7 7 -7 7 -5 7 -6 7 -6 5 -6 5"
+
+
+def stream_features(tenths: str, names: list[str]) -> Features:
+    ends = [float(end) / 10.0 for end in tenths.split()]
+    pairs = zip(ends[::2], ends[1::2])
+    context = {f"x{k}": Number(*pair, required=True) for k, pair in enumerate(pairs)}
     return Features(context=context, arm={"class": Category(names, required=True)})
 
 
@@ -281,7 +341,10 @@ def jobs() -> dict[str, Job]:
             "key": lambda _: Keyed(genre),
             "key, population=30": lambda _: Keyed(genre, population=30),
         }
-        plain: dict[str, Player] = {"each key from nothing": lambda _: FromNothing(genre)}
+        plain: dict[str, Player] = {
+            "each key from nothing": lambda _: FromNothing(genre),
+            "Thompson per arm, all keys together": Thompson,
+        }
         return Job(users(differ), {}, plain, players)
 
     linear: dict[str, Player] = {"linear Thompson": lambda rng: LinearThompson(rng, by_class)}
@@ -327,6 +390,11 @@ def jobs() -> dict[str, Job]:
         "news": Job(
             news,
             {
+                "name: Item": Features(context=likes, arm=topic | {"name": Item()}),
+                "name: Item, age: Number(curve=False)": Features(
+                    context=likes,
+                    arm=topic | {"name": Item(), "age": Number(0, 24, curve=False)},
+                ),
                 "name: Category(size=64)": Features(
                     context=likes,
                     arm=topic | {"name": Category(size=64)},
@@ -339,20 +407,32 @@ def jobs() -> dict[str, Job]:
         ),
         "weather": Job(
             stream("weather", weather),
-            {"lines": stream_features(8, weather)},
+            {
+                "lines": stream_features(WEATHER, weather),
+                "ranges too wide": stream_features("-10 10 " * 8, weather),
+            },
             thompson | linear,
         ),
         "bike": Job(
             stream("bike", bike),
-            {"lines": stream_features(15, bike)},
+            {
+                "lines": stream_features(BIKE, bike),
+                "ranges too wide": stream_features("-10 10 " * 15, bike),
+            },
             thompson | linear,
+        ),
+        "shop": Job(
+            shop,
+            {f"folded into {dim}": shop_features(dim) for dim in (64, 128, 256)},
+            {"linear Thompson, no products": lambda rng: LinearThompson(rng, shop_rows)},
+            most=5,
         ),
         "users alike": keys(0.1),
         "users who differ": keys(1.3),
     }
 
 
-def play(player: Any, rounds: Iterator[Round], rng: np.random.Generator) -> Floats:
+def play(player: Any, rounds: Iterable[Round], rng: np.random.Generator) -> Floats:
     """Mean rewards of what was chosen, of the best arm and of all arms."""
     found = np.zeros(3)
     n = 0
@@ -366,6 +446,25 @@ def play(player: Any, rounds: Iterator[Round], rng: np.random.Generator) -> Floa
     return found / n
 
 
+def one(make: Player, job: Job, seed: int) -> Floats:
+    """What `play` finds, and microseconds of CPU per round."""
+    start, rounds = process_time(), Counted(job.rounds(seed))
+    found = play(make(np.random.default_rng([seed, 8])), rounds, np.random.default_rng([seed, 9]))
+    return np.append(found, 1e6 * (process_time() - start) / rounds.n)
+
+
+class Counted:
+    """Rounds, counted."""
+
+    def __init__(self, rounds: Iterator[Round]) -> None:
+        self.rounds, self.n = rounds, 0
+
+    def __iter__(self) -> Iterator[Round]:
+        for each in self.rounds:
+            self.n += 1
+            yield each
+
+
 def lines(chosen: list[str], seeds: range) -> Iterator[dict[str, Any]]:
     """A line for every player of a job: its share of the way from random to best."""
     for name in chosen:
@@ -375,16 +474,7 @@ def lines(chosen: list[str], seeds: range) -> Iterator[dict[str, Any]]:
         }
         players |= dict(job.keyed)
         for label, make in (players | job.baselines).items():
-            runs = np.array(
-                [
-                    play(
-                        make(np.random.default_rng([s, 8])),
-                        job.rounds(s),
-                        np.random.default_rng([s, 9]),
-                    )
-                    for s in seeds
-                ]
-            )
+            runs = np.array([one(make, job, seed) for seed in seeds[: job.most]])
             share = (runs[:, 0] - runs[:, 2]) / (runs[:, 1] - runs[:, 2])
             error = share.std(ddof=1) / np.sqrt(len(share)) if len(share) > 1 else 0.0
             yield {
@@ -392,7 +482,7 @@ def lines(chosen: list[str], seeds: range) -> Iterator[dict[str, Any]]:
                 "player": label,
                 "kind": "declaration" if label in players else "baseline",
                 "seeds": len(runs),
-                **dict(zip(("reward", "best", "random"), runs.mean(axis=0).tolist())),
+                **dict(zip(("reward", "best", "random", "cpu_us"), runs.mean(axis=0).tolist())),
                 "share": float(share.mean()),
                 "error": float(error),
             }
@@ -402,7 +492,8 @@ def row(line: dict[str, Any]) -> list[str]:
     """Cells of the table."""
     numbers = [f"{float(line[name]):.4f}" for name in ("reward", "best", "random")]
     share = f"{float(line['share']):.3f} ± {1.96 * float(line['error']):.3f}"
-    return [line["job"], line["player"], line["kind"], line["seeds"], *numbers, share]
+    cost = f"{float(line['cpu_us']):.0f}"
+    return [line["job"], line["player"], line["kind"], line["seeds"], *numbers, share, cost]
 
 
 def table() -> str:
@@ -416,6 +507,7 @@ def table() -> str:
         "best",
         "random",
         "share of the way to best [95 %]",
+        "CPU per round, µs",
     ]
     rows = [head, ["---"] * len(head), *(row(line) for line in stored("declarations"))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)

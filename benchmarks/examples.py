@@ -18,6 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks import themed
+
 ROOT = Path(__file__).parent.parent
 STORED = ROOT / "docs" / "results" / "examples.json"
 FIGURES = ROOT / "docs" / "gallery"
@@ -73,7 +75,8 @@ def store(names: list[str]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             known[name] = run(name, Path(folder))
             for figure in Path(folder).glob(f"{name}.svg"):
-                shutil.copy(figure, FIGURES)
+                drawn = themed.themed(figure.read_text(encoding="utf-8"))
+                (FIGURES / figure.name).write_text(drawn, encoding="utf-8")
     kept = {name: known[name] for name in shown() if name in known}
     STORED.write_text(json.dumps(kept, indent=1) + "\n")
 

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from benchmarks.stored_studies import by_seed
 from benchmarks.tables import stored, told
-from benchmarks.worlds import AUTO, FIXED, runs_of
+from benchmarks.worlds import AUTO, FIXED
 
 DEFAULT = "DOMD-GLB (practical)"
 AT_LEAST = -0.3  # points above hindsight
@@ -31,13 +32,13 @@ def points(runs: dict[str, dict[int, float]], other: str, rounds: int) -> tuple[
 
 
 def lines(folder: Path) -> Iterator[dict[str, Any]]:
-    from driftbandit.lab import RunStore, read_study
+    from driftbandit.lab import RunStore, final_regrets, read_study
     from driftbandit.lab.report.summary import chosen
 
     store = RunStore(folder)
     rounds = {label: world.horizon for label, world, _ in read_study("real-streams")[0].worlds()}
     settings = chosen(store)
-    for world, runs in runs_of(store).items():
+    for world, runs in by_seed(final_regrets(store)).items():
         line: dict[str, Any] = {"stream": world, "seeds": len(runs[AUTO])}
         for name, other in (("fixed", FIXED), ("default", DEFAULT)):
             line[name], line[f"{name}_half"] = points(runs, other, rounds[world])

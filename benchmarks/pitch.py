@@ -51,10 +51,17 @@ def figure(name: str, words: str) -> str:
     raise FileNotFoundError(f"{name}.csv of an earlier benchmark, without {words!r}")
 
 
-def panels() -> str:
+def panels(name: str = "panels") -> str:
     """AutoDOMD's regret over that of the best rival in the whole catalogue, in the paper's four
-    settings."""
-    return together([f"{float(x['ratio']):.2f}" for x in stored("panels")])
+    settings; or over that of the best rival with the same tuning budget."""
+    return together([f"{float(x['ratio']):.2f}" for x in stored(name)])
+
+
+def budget() -> str:
+    """The same with tuned rivals: ratios, and which rivals they are to."""
+    lines = stored("budget-panels")
+    rivals = together(list(dict.fromkeys(x["rival"] for x in lines)))
+    return f"{panels('budget-panels')} times that of the best of {lines[0]['rivals']} ({rivals})"
 
 
 def standing() -> str:
@@ -158,6 +165,7 @@ def packages_table() -> list[list[str]]:
 SAYS = {
     "panels": panels,
     "standing": standing,
+    "budgetpanels": budget,
     "domdround": lambda: f"{micros('driftbandit DOMD, defaults')} µs",
     "autoround": lambda: f"{micros('driftbandit AutoDOMD')} µs",
     "slower": slower,

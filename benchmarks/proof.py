@@ -1,7 +1,7 @@
 """The proofs at work: `make bench-proof` checks every inequality in the paper's two worlds.
 
-Writes docs/results/proof.csv, and draws the run with a change of sign as docs/results/proof.png,
-and the orders of Table 1 as docs/results/orders.png.
+Writes docs/results/proof.csv, and draws the run with a change of sign as docs/results/proof.svg,
+and the orders of Table 1 as docs/results/orders.svg.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from benchmarks import tables
+from benchmarks import tables, themed
 from driftbandit import DOMD, Circle, Environment, SignFlip, simulate, theory
 
 WORLDS = {"drift": Circle(horizon=2000), "sign flip": SignFlip(horizon=2000)}
@@ -24,7 +24,7 @@ def draw_orders() -> None:
     """Table 1 against T, at d = 5 and S = 1, for one turn of theta or one change of its sign."""
     problem = replace(Circle().problem, change_points=1)
     horizons = [10**k for k in range(2, 11)]
-    theory.plot_table_1(problem, horizons).savefig(tables.RESULTS / "orders.png", dpi=110)
+    themed.save(theory.plot_table_1(problem, horizons), tables.RESULTS / "orders.svg")
 
 
 def main() -> None:
@@ -34,7 +34,7 @@ def main() -> None:
     proofs = {name: checked(world) for name, world in WORLDS.items()}
     lines = [{"world": name} | row for name, proof in proofs.items() for row in proof.rows()]
     tables.write("proof", lines, ".4g")
-    proofs["sign flip"].plot().savefig(tables.RESULTS / "proof.png", dpi=110)
+    themed.save(proofs["sign flip"].plot(), tables.RESULTS / "proof.svg")
     draw_orders()
     print(*proofs.values(), sep="\n\n")
     if not all(proof.holds for proof in proofs.values()):

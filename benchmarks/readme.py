@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
-import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import (
+    budget,
     calendars,
+    charts,
     claims,
     commands,
     declarations,
+    drawn,
     examples,
     explain,
     hindsight,
@@ -26,7 +28,9 @@ from benchmarks import (
     one_discount,
     pitch,
     rare,
+    scorecards,
     sharp,
+    stored_studies,
     streams_figure,
     tables,
     theorems,
@@ -35,22 +39,36 @@ from benchmarks import (
 from benchmarks.tables import stored
 
 ROOT = Path(__file__).parent.parent
-STUDIES = (
-    *("paper-figure", "regret-orders", "coverage", "sensitivity"),
-    *("scaling-in-time", "unstated-choices", "many-worlds", "ablation"),
-    *("same-tuning-budget", "scaling-in-dimension", "late-rewards", "bob"),
-    *(worlds.CATALOGUE, "sharp-dimension"),
-)
+AGE = "<!-- played --><!-- end -->"  # a page's sentence about the age of what it quotes
+PLAYED = re.compile(r"<!-- played -->.*?<!-- end -->", re.S)
 MISSING = "(not stored yet)"  # what a table or a sentence says until its study was run
-# Ours; the best rival in drift and in flips; the one that needs no knowledge of the world.
+# Ours; the best rival in drift and in flips; the one that needs no knowledge of the world. They
+# stand on top of the page.
 MESSAGE = ("AutoDOMD", "DOMD-GLB", sharp.RULE, "SCB-WeightUCB", "SW-GLUCB", "MASTER + GLM-UCB")
+TOP = 6  # rows of the table that a page of evidence begins with
+FIRST_ASKED = (
+    ("bench", "Bandit, d=5, 30 arms, over NumPy"),
+    ("roads", "AutoDOMD over DOMD, d=5"),
+    ("bench", "a round at the end of"),
+    ("bench", "choose of 100,000 arms, d=50, theory's"),
+    ("roads", "AutoDOMD, empty cache"),
+    ("loop", "8 threads on one core, 20 arms"),
+)
 PAGES = ("docs/tutorial.md", "docs/cli.md", "docs/from-vw.md", "docs/from-bayesianbandits.md")
 PAGES += ("docs/from-personalizer.md",)
 PAGES += ("README.md", "docs/reproduced.md", "docs/auto.md", "docs/peers.md", "docs/fleet.md")
-PAGES += ("docs/leaderboard.md", "docs/theory.md", "docs/bob.md", "docs/streams.md")
+PAGES += (
+    "docs/research.md",
+    "docs/lab.md",
+    "docs/leaderboard.md",
+    "docs/theory.md",
+    "docs/bob.md",
+    "docs/streams.md",
+)
 PAGES += (
     "docs/rewards.md",
     "docs/loop.md",
+    "docs/budgets.md",
     "docs/deployment.md",
     "docs/evidence.md",
     "docs/promotion.md",
@@ -59,37 +77,36 @@ PAGES += (
     "docs/differences.md",
     "docs/families.md",
     "docs/promises.md",
+    "docs/batch.md",
+    "docs/clusters.md",
+    "docs/how-far.md",
+    "docs/openfeature.md",
 )
 PAGES += tuple(f"docs/gallery/{page.name}" for page in sorted(examples.FIGURES.glob("*.md")))
 
 
 def collect(results: Path) -> None:
-    """Final numbers of every study that was run, and the figure of the comparison. What the folder
-    does not hold stays as it was stored."""
-    from driftbandit.lab import RunStore, finals, fit_orders
+    """Final numbers of every study that was run. What the folder does not hold stays as it was
+    stored."""
+    from driftbandit.lab import RunStore, fit_orders
     from driftbandit.lab.report.regret_slopes import orders_table
     from driftbandit.lab.report.summary import curves
 
-    def run(*names: str) -> bool:
-        return all((results / name).exists() for name in names)
+    def run(name: str) -> bool:
+        return (results / name).exists()
 
-    for name in filter(run, STUDIES):
-        finals(RunStore(results / name)).write_csv(
-            tables.RESULTS / f"{name}.csv", float_precision=4
-        )
+    for name in filter(run, stored_studies.STUDIES):
+        stored_studies.collect(name, results)
     if run("paper-figure"):
-        draw_message(results / "paper-figure")
         quarters(curves(RunStore(results / "paper-figure"), 10_000)).write_csv(
             tables.RESULTS / "paper-quarters.csv", float_precision=4
         )
     if run("many-worlds"):
         worlds.collect(results)
-    if run(worlds.CATALOGUE):
-        worlds.collect_panels(results)
-    if run(sharp.STUDY):
-        sharp.collect(results)
-    for name in filter(run, ("suites/suite-1.json", "suites/suite-2.json")):
-        shutil.copy(results / name, tables.RESULTS)
+    for name in filter(run, worlds.PANELS):
+        worlds.collect_panels(name)
+    for name in filter(run, (f"suites/{suite}.json" for suite in stored_studies.CARDS)):
+        scorecards.collect(results / name)
     if run("regret-orders"):
         orders = orders_table(fit_orders(RunStore(results / "regret-orders")))
         (tables.RESULTS / "regret-orders.md").write_text(orders)
@@ -111,17 +128,6 @@ def quarters(curves):
         .pivot("quarter", index=pair, values="regret")
         .rename(dict(zip("1234", claims.QUARTERS)))
     )
-
-
-def draw_message(folder: Path) -> None:
-    """The figure of the comparison with a few policies in colour and the others grey."""
-    from driftbandit.lab import RunStore
-    from driftbandit.lab.report.figures import draw_regret
-    from driftbandit.lab.report.summary import curves
-
-    with tempfile.TemporaryDirectory() as target:
-        drawn = draw_regret(curves(RunStore(folder)), Path(target), focus=MESSAGE)
-        shutil.copy(drawn["png"], tables.RESULTS / "paper-figure.png")
 
 
 def grid(name: str, cell, *, cost: bool = False) -> str:
@@ -170,7 +176,7 @@ def figures(name: str) -> str:
     """What a benchmark printed, with what is required."""
     head = ["figure", "measured", "required"]
     rows = ([line["figure"], whole(line["measured"]), line["required"]] for line in stored(name))
-    return markdown([head, *rows])
+    return tables.markdown([head, *rows])
 
 
 def whole(measured: str) -> str:
@@ -181,13 +187,7 @@ def whole(measured: str) -> str:
 def as_stored(name: str) -> str:
     """A table as it was written."""
     lines = stored(name)
-    return markdown([list(lines[0]), *(list(line.values()) for line in lines)])
-
-
-def markdown(rows: list[list[str]]) -> str:
-    """Rows, the first of them the heading, as a table."""
-    head, *body = ("| " + " | ".join(row) + " |" for row in rows)
-    return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
+    return tables.markdown([list(lines[0]), *(list(line.values()) for line in lines)])
 
 
 def peers() -> str:
@@ -213,14 +213,16 @@ def peers() -> str:
     absent = (line for line in stored("peers-install") if line["reason"])
     for line in absent:
         rows.append([line["peer"], f"not installed: {line['reason']}", *[""] * (len(head) - 2)])
-    return markdown(rows)
+    return tables.markdown(rows)
 
 
 def peer_costs() -> str:
     """Choosing and learning apart, and what the process grew by."""
     head = ["learner", "choose, µs", "update, µs", "mean of both, µs", "process growth, MB"]
     names = ("contender", "choose_us", "update_us", "mean_us", "resident_mb")
-    return markdown([head, *([line[name] for name in names] for line in stored("peers-speed"))])
+    return tables.markdown(
+        [head, *([line[name] for name in names] for line in stored("peers-speed"))]
+    )
 
 
 def peer_settings() -> str:
@@ -233,46 +235,59 @@ def peer_settings() -> str:
         if any(settings):
             shown = (", ".join(f"{k} {v}" for k, v in one.items()) for one in settings)
             rows.append([learner, *(text.removeprefix("options ") or "defaults" for text in shown)])
-    return markdown(rows)
+    return tables.markdown(rows)
 
 
 def peer_ratios() -> str:
     head = ["choose + update, d = 5, 30 arms", "measured", "wanted"]
-    return markdown([head, *(list(line.values()) for line in stored("peers-ratios"))])
+    return tables.markdown([head, *(list(line.values()) for line in stored("peers-ratios"))])
 
 
 def peer_installs() -> str:
     head = ["package", "Python", "version", "why not"]
-    return markdown([head, *(list(line.values()) for line in stored("peers-install"))])
+    return tables.markdown([head, *(list(line.values()) for line in stored("peers-install"))])
 
 
-def leaderboard(suite: str) -> str:
-    """Scores of every policy on a suite, with what each must know beforehand."""
-    from driftbandit.lab.report import scorecards
-    from driftbandit.policies.catalogue import CATALOGUE
-
-    card = scorecards.read_card(tables.RESULTS / f"{suite}.json")
-    needs = {entry.policy.__name__: entry.needs for entry in CATALOGUE}
-    head, *rows = scorecards.score_rows(card)
-    table = [["", *head, "must know beforehand"]]
-    for place, (name, *shown) in enumerate(rows, start=1):
-        kind = next(iter(card["policies"][name].values()))["recipe"]["type"]
-        table.append(
-            [str(place) if shown[0] != scorecards.MISSING else "", name, *shown, needs[kind]]
-        )
-    return markdown(table)
+def top_of(rows: list[list[str]], names: Sequence[str]) -> str:
+    """The heading and the named rows of a table, for the top of a page."""
+    found = {row[0]: row for row in rows[1:]}
+    return tables.markdown([rows[0], *(found[name] for name in names if name in found)])
 
 
-def suite_worlds(suite: str) -> str:
-    """The worlds of a suite, numbered, and every policy's share of the reference in them."""
-    from driftbandit.lab.report import scorecards
+def top_auto() -> str:
+    """AutoDOMD next to the best fixed setting and to the best baseline of each panel."""
+    head, *rows = rows_of(worlds.summary_table())
+    return tables.markdown([head, *(row for row in rows if "theory-tuned" not in row[0])])
 
-    card = scorecards.read_card(tables.RESULTS / f"{suite}.json")
-    numbered = [
-        f"{k}. {world}, playing at random: {facts['reference']:.0f}"
-        for k, (world, facts) in enumerate(card["worlds"].items(), start=1)
-    ]
-    return "\n".join([*numbered, "", markdown([list(row) for row in scorecards.world_rows(card)])])
+
+def top_leaderboard() -> str:
+    """The first six places of suite-1."""
+    head, *rows = rows_of(scorecards.leaderboard("suite-1"))
+    return tables.markdown([head[1:], *(row[1:] for row in rows[:TOP])])
+
+
+def top_streams() -> str:
+    """The six best learners on real streams in time order."""
+    head, *rows = rows_of(streams_figure.table())
+    kept = [0, *(k for k, name in enumerate(head) if name.endswith(", time"))]
+    rows.sort(key=lambda row: -sum(float(row[k].strip("*").split()[0]) for k in kept[1:]))
+    return tables.markdown([[row[k] for k in kept] for row in [head, *rows[:TOP]]])
+
+
+def top_speed() -> str:
+    """What users ask first, from the tables of the page."""
+    rows = [["what", "measured", "required"]]
+    for table, words in FIRST_ASKED:
+        line = next(x for x in stored(table) if x["figure"].startswith(words))
+        rows.append([line["figure"], whole(line["measured"]), line["required"]])
+    return tables.markdown(rows)
+
+
+def rows_of(table: str) -> list[list[str]]:
+    """The cells of a table in Markdown, without the line below its heading."""
+    lines = [line for line in table.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [cells[0], *cells[2:]]
 
 
 def proof() -> str:
@@ -283,32 +298,39 @@ def proof() -> str:
         + [line["tightest_left"], line["tightest_right"]]
         for line in stored("proof")
     ]
-    return markdown([head, *rows])
+    return tables.markdown([head, *rows])
 
 
 TABLES = {
-    "packages": lambda: markdown(pitch.short_table()),
-    "allpackages": lambda: markdown(pitch.packages_table()),
+    "packages": lambda: tables.markdown(pitch.short_table()),
+    "allpackages": lambda: tables.markdown(pitch.packages_table()),
     "commands": commands.reference,
     "proof": proof,
-    "rebalanced": lambda: markdown(theorems.bounds_table()),
+    "rebalanced": lambda: tables.markdown(theorems.bounds_table()),
     "onediscount": one_discount.table,
-    "table1": lambda: markdown(theorems.orders_table()),
-    "leaderboard": lambda: leaderboard("suite-1"),
-    "suite": lambda: suite_worlds("suite-1"),
-    "leaderboard2": lambda: leaderboard("suite-2"),
-    "suite2": lambda: suite_worlds("suite-2"),
+    "table1": lambda: tables.markdown(theorems.orders_table()),
+    "leaderboard": lambda: scorecards.leaderboard("suite-1"),
+    "suite": lambda: scorecards.suite_worlds("suite-1"),
+    "leaderboard2": lambda: scorecards.leaderboard("suite-2"),
+    "suite2": lambda: scorecards.suite_worlds("suite-2"),
+    "leaderboard3": lambda: scorecards.leaderboard("suite-3"),
     "auto": worlds.summary_table,
-    "sharpbounds": lambda: markdown(sharp.bounds_table()),
-    "sharpreach": lambda: markdown(sharp.reach_table()),
+    "autotop": top_auto,
+    "leaderboardtop": top_leaderboard,
+    "streamstop": top_streams,
+    "reproducetop": lambda: top_of(rows_of(grid("paper-figure", regret, cost=True)), MESSAGE),
+    "speedtop": top_speed,
+    "sharpbounds": lambda: tables.markdown(sharp.bounds_table()),
+    "sharpreach": lambda: tables.markdown(sharp.reach_table()),
     "sharpdimension": lambda: grid("sharp-dimension", regret),
-    "sharpgrid": lambda: markdown(sharp.grid_table()),
-    "catalogue": lambda: grid(worlds.CATALOGUE, regret),
+    "sharpgrid": lambda: tables.markdown(sharp.grid_table()),
+    "catalogue": lambda: grid(stored_studies.CATALOGUE, regret),
     "worlds": worlds.worlds_table,
     "together": worlds.together_table,
     "ablation": worlds.ablation_table,
     "explain": explain.table,
     "declarations": declarations.table,
+    "drawn": drawn.axes_table,
     "rare": rare.table,
     "lockin": lockin.table,
     "calendars": calendars.table,
@@ -318,9 +340,14 @@ TABLES = {
     "fleet": lambda: figures("fleet"),
     "trials": lambda: figures("trials"),
     "loop": lambda: figures("loop"),
+    "stages": lambda: figures("walk-stages"),
     "chain": lambda: figures("chain"),
+    "keys": lambda: figures("keys"),
+    "erasure": lambda: figures("erasure"),
+    "requests": lambda: as_stored("requests"),
     "intervals": lambda: as_stored("intervals"),
     "hardintervals": lambda: as_stored("intervals-hard"),
+    "shrinkage": lambda: as_stored("shrinkage"),
     "evidence": lambda: figures("evidence"),
     "promotion": lambda: as_stored("promotion"),
     "promotion_late": lambda: as_stored("promotion-late"),
@@ -330,6 +357,10 @@ TABLES = {
     "service": lambda: figures("service"),
     "sizing": lambda: figures("sizing"),
     "hostile": lambda: figures("hostile"),
+    "ofrep": lambda: figures("ofrep"),
+    "nights": lambda: figures("nights"),
+    "deciders": lambda: figures("deciders"),
+    "telemetry": lambda: figures("telemetry"),
     "peers": peers,
     "costs": peer_costs,
     "settings": peer_settings,
@@ -343,10 +374,13 @@ TABLES = {
     "coverage": lambda: grid("coverage", covered),
     "sensitivity": lambda: grid("sensitivity", mean),
     "choices": lambda: grid("unstated-choices", regret),
-    "readings": lambda: markdown(claims.readings_table()),
-    "wholereadings": lambda: markdown(claims.whole_readings_table()),
-    "spread": lambda: markdown(claims.spread_table()),
+    "readings": lambda: tables.markdown(claims.readings_table()),
+    "wholereadings": lambda: tables.markdown(claims.whole_readings_table()),
+    "spread": lambda: tables.markdown(claims.spread_table()),
     "budget": lambda: grid("same-tuning-budget", regret),
+    "routing": budget.table,
+    "unknowndrift": lambda: grid("unknown-drift", regret),
+    "referee": lambda: figures("referee"),
     "dimension": lambda: grid("scaling-in-dimension", pace),
     "runtime": lambda: grid("runtime", alone),
     "time": lambda: grid(
@@ -364,13 +398,20 @@ def or_missing(made) -> str:
 
 
 def filled(text: str) -> str:
-    """A page with its tables, and the numbers in its sentences, made anew."""
+    """A page with its tables, and the numbers in its sentences, made anew; and with what is to be
+    said of the code that played the studies it quotes."""
+    quoted: set[str] = set()
+
+    def made(make) -> str:
+        found, files = tables.quoted_by(lambda: or_missing(make))
+        quoted.update(files)
+        return found
 
     def table(match: re.Match[str]) -> str:
-        return f"<!-- table: {match[1]} -->\n{or_missing(TABLES[match[1]])}\n<!-- end -->"
+        return f"<!-- table: {match[1]} -->\n{made(TABLES[match[1]])}\n<!-- end -->"
 
     def say(match: re.Match[str]) -> str:
-        return f"<!-- say: {match[1]} -->{or_missing(claims.SAYS[match[1]])}<!-- end -->"
+        return f"<!-- say: {match[1]} -->{made(claims.SAYS[match[1]])}<!-- end -->"
 
     def quote(match: re.Match[str]) -> str:
         kind, name, cell = match.groups()
@@ -378,14 +419,22 @@ def filled(text: str) -> str:
         return f"<!-- {kind}: {name} {cell} -->\n{made(name, cell)}\n<!-- end -->"
 
     text = re.sub(r"<!-- table: (\w+) -->\n.*?<!-- end -->", table, text, flags=re.S)
-    quoted = r"<!-- (example|output): ([\w/]+) (\w+) -->\n.*?<!-- end -->"
-    text = re.sub(quoted, quote, text, flags=re.S)
-    return re.sub(r"<!-- say: (\w+) -->.*?<!-- end -->", say, text, flags=re.S)
+    outputs = r"<!-- (example|output): ([\w/]+) (\w+) -->\n.*?<!-- end -->"
+    text = re.sub(outputs, quote, text, flags=re.S)
+    text = re.sub(r"<!-- say: (\w+) -->.*?<!-- end -->", say, text, flags=re.S)
+    studies = stored_studies.studies_in(quoted)
+    if studies and PLAYED.search(text) is None:
+        raise ValueError(
+            f"a page that quotes {', '.join(studies)} must have {AGE}: it says by itself "
+            "which rows were played by earlier code"
+        )
+    return PLAYED.sub(lambda _: f"<!-- played -->{stored_studies.said(studies)}<!-- end -->", text)
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         collect(Path(sys.argv[1]))
+    charts.draw()
     for page in PAGES:
         path = ROOT / page
         path.write_text(filled(path.read_text()))

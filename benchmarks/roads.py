@@ -176,7 +176,7 @@ begin = time.process_time()
 import numba
 after_numba = time.process_time() - begin
 import numpy as np
-from driftbandit.core.rows import widen
+from driftbandit.core.row_batch import widen
 widen(np.zeros((1, 3)), 0, np.zeros(3))
 print(after_numba, time.process_time() - begin, 0.0)
 """
@@ -235,9 +235,10 @@ def figures():
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--csv", type=Path, help="also write the figures to this file")
+    parser.add_argument("--first-use", action="store_true", help="only the cost of the first use")
     args = parser.parse_args()
     tic = time.perf_counter()
-    status = report("Roads", figures(), args.csv)
+    status = report("Roads", first_uses() if args.first_use else figures(), args.csv)
     print(f"{time.perf_counter() - tic:.0f} s")
     return status
 

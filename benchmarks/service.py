@@ -57,11 +57,11 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def served(ledger: str) -> Iterator[Served]:
+def served(ledger: str, *options: str) -> Iterator[Served]:
     """A service of its own."""
     begun = time.perf_counter()
     command = [sys.executable, "-m", "driftbandit", "serve", ledger, "--port", "0"]
-    command += ["--open", "--rate", "1000000"]
+    command += ["--open", "--rate", "1000000", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         found = None

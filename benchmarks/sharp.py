@@ -8,10 +8,8 @@ that the upper limit of the paired 95 % interval is 5 % of the rival's regret or
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
-from benchmarks import tables
 from benchmarks.worlds import mean, regrets
 from driftbandit import Circle, Problem, SignFlip, theory
 
@@ -19,20 +17,8 @@ STUDY = "sharp-lambda"
 RULE, LITERAL = "DOMD-GLB, sharp", "DOMD-GLB"
 WHOLE, BOUND = f"{RULE}, radius not scaled", f"{RULE}, least bound"
 OURS = (LITERAL, RULE, WHOLE, BOUND)
-COLOURS = {LITERAL: "tab:orange", RULE: "tab:blue", WHOLE: "tab:cyan"}
 SHARE = 0.05  # of a rival's regret, by which the upper limit may be above it
 DELTA = 0.01
-
-
-def collect(results: Path) -> None:
-    """Store the final numbers, with differences to the rule's regret, and draw the figure."""
-    from driftbandit.lab.summary import curves
-
-    from driftbandit.lab import RunStore, finals
-
-    store = RunStore(results / STUDY)
-    finals(store, reference=RULE).write_csv(tables.RESULTS / f"{STUDY}.csv", float_precision=4)
-    draw(curves(store))
 
 
 def is_scan(policy: str) -> bool:
@@ -41,47 +27,6 @@ def is_scan(policy: str) -> bool:
 
 def is_rival(policy: str) -> bool:
     return policy not in OURS and not is_scan(policy)
-
-
-def draw(curves: Any) -> None:
-    """The paper's comparison: the literal and the sharper theorem in colour, its rivals grey."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    panels = curves["environment"].unique().sort()
-    figure, axes = plt.subplots(2, 2, figsize=(9.0, 6.0), layout="constrained")
-    for ax, panel in zip(axes.flat, panels):
-        draw_panel(ax, curves.filter(curves["environment"] == panel))
-        ax.set(ylim=(0, None), xlabel="round", ylabel="cumulative dynamic regret")
-        ax.set_title(panel, fontsize=10)
-        ax.spines[["top", "right"]].set_visible(False)
-    figure.savefig(tables.RESULTS / f"{STUDY}.png", dpi=150, metadata={"Software": None})
-
-
-def draw_panel(ax: Any, curves: Any) -> None:
-    """Lines, with their names at their ends."""
-    ends = {}
-    for (policy,), line in curves.sort("round").group_by("policy", maintain_order=True):
-        if is_rival(policy) or policy in COLOURS:
-            width, over = (1.8, 3) if policy in COLOURS else (0.9, 2)
-            colour = COLOURS.get(policy, "0.6")
-            ax.plot(line["round"], line["regret"], color=colour, lw=width, zorder=over)
-            ends[policy] = float(line["regret"][-1])
-    places = spread(ends, 0.055 * max(ends.values()))
-    for policy, height in places.items():
-        place = ax.get_yaxis_transform()
-        colour = COLOURS.get(policy, "0.35")
-        ax.text(1.01, height, policy, transform=place, va="center", fontsize=7, color=colour)
-
-
-def spread(ends: dict[str, float], gap: float) -> dict[str, float]:
-    """Heights for names, from below, none closer than the gap to the one before."""
-    found: dict[str, float] = {}
-    for name in sorted(ends, key=lambda name: ends[name]):
-        found[name] = max([ends[name], *(height + gap for height in found.values())])
-    return found
 
 
 def judged() -> list[dict[str, Any]]:

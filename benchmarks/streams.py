@@ -200,9 +200,8 @@ def main() -> None:
             console.print(*(line[k] for k in ("stream", "order", "contender", "mean", "half")))
         return
     write("real-streams", found, ends="\n")
-    from benchmarks import readme, streams_figure
+    from benchmarks import readme
 
-    streams_figure.draw()
     page = readme.ROOT / "docs" / "streams.md"
     page.write_text(readme.filled(page.read_text()))
 

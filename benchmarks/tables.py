@@ -22,10 +22,31 @@ def write(name: str, lines: Sequence[Line], digits: str = ".4f", ends: str = "\r
             writer.writerow(line | numbers)
 
 
+_quoted: set[str] = set()  # files that were read since `quoted_by` began
+
+
+def quoted_by(made: Callable[[], str]) -> tuple[str, set[str]]:
+    """What was made, and the files of docs/results that it was made of."""
+    _quoted.clear()
+    return made(), set(_quoted)
+
+
+def quote(name: str) -> None:
+    """Note that a file of docs/results is read."""
+    _quoted.add(name)
+
+
 def stored(name: str) -> list[dict[str, str]]:
     """The lines of a file of docs/results."""
+    quote(name)
     with (RESULTS / f"{name}.csv").open() as file:
         return list(csv.DictReader(file))
+
+
+def markdown(rows: list[list[str]]) -> str:
+    """Rows, the first of them the heading, as a table."""
+    head, *body = ("| " + " | ".join(row) + " |" for row in rows)
+    return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
 
 
 def write_rows(path: Path | None, rows: Iterable[Sequence[object]]) -> None:

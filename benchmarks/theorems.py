@@ -61,7 +61,7 @@ def bad_round() -> str:
 
 
 def radius_parts() -> str:
-    """Shares of beta_T^2 in the run that docs/results/proof.png shows."""
+    """Shares of beta_T^2 in the run that docs/results/proof.svg shows."""
     T, problem = 2000, SignFlip(horizon=2000).problem
     eta, lam, gamma = theory.eta(problem), theory.lam(problem), theory.discount(problem)
     radius = theory.domd_radius(problem, gamma=gamma, lam=lam, eta=eta, delta=DELTA)

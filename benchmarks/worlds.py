@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from benchmarks import tables
+from benchmarks import stored_studies, tables, themed
+from benchmarks.stored_studies import BUDGET, CATALOGUE, Runs
 from benchmarks.tables import Line, stored, write
 
 AUTO, FIXED, THEORY = "AutoDOMD", "best fixed", "DOMD-GLB"
 # DOMD in all its forms, ours and the paper's, and the yardsticks; everything else is a rival.
 NO_RIVAL = {AUTO, FIXED, THEORY, "DOMD-GLB, sharp", "DOMD-GLB (practical)", "BOB-DOMD"}
 NO_RIVAL |= {"Uniform", "Oracle", "Greedy"}
-CATALOGUE = "whole-catalogue"  # the study in which the best rival is chosen
-Runs = dict[str, dict[str, dict[int, float]]]  # final regret by world, policy and seed
+# Where the best rival is chosen: tuned by its paper, and tuned on other seeds. And what is stored.
+PANELS = {CATALOGUE: "panels", BUDGET: "budget-panels"}
 Regrets = dict[str, dict[str, dict[str, str]]]  # environment, policy, line of the stored results
 
 
@@ -38,27 +38,26 @@ def mean(lines: dict[str, dict[str, str]], policy: str) -> float:
 
 
 def collect(results: Path) -> None:
-    """From the stores of the studies to what the documents quote."""
-    from driftbandit.lab import RunStore, final_regrets
+    """Store what the documents quote of many-worlds; settings come from the folder of results."""
+    from driftbandit.lab import RunStore
     from driftbandit.lab.report.aggregate import aggregates, normalised_runs
     from driftbandit.lab.report.summary import chosen
 
-    store = RunStore(results / "many-worlds")
-    worlds, settings = runs_of(store), chosen(store)
-    lines = [world_line(w, runs, settings.get((w, FIXED), "")) for w, runs in worlds.items()]
-    write("worlds", lines)
+    found = chosen(RunStore(results / "many-worlds"))
+    settings = {x["world"]: x["chosen"] for x in stored("worlds")}
+    settings |= {world: text for (world, policy), text in found.items() if policy == FIXED}
+    worlds = stored_studies.runs("many-worlds")
+    write("worlds", [world_line(w, runs, settings.get(w, "")) for w, runs in worlds.items()])
     write("auto", figures(worlds))
-    together = normalised_runs(final_regrets(store), THEORY)
+    together = normalised_runs(stored_studies.regrets("many-worlds"), THEORY)
     if together:
         aggregates(together).write_csv(tables.RESULTS / "together.csv", float_precision=4)
 
 
-def collect_panels(results: Path) -> None:
-    """Store AutoDOMD next to the best rival of the whole catalogue, in the paper's settings."""
-    from driftbandit.lab import RunStore
-
-    panels = runs_of(RunStore(results / CATALOGUE))
-    write("panels", [panel_line(panel, runs) for panel, runs in panels.items()])
+def collect_panels(study: str) -> None:
+    """Store AutoDOMD next to the best rival of a study, in the paper's settings."""
+    panels = stored_studies.runs(study)
+    write(PANELS[study], [panel_line(panel, runs) for panel, runs in panels.items()])
 
 
 def panel_line(panel: str, runs: dict[str, dict[int, float]]) -> Line:
@@ -68,15 +67,6 @@ def panel_line(panel: str, runs: dict[str, dict[int, float]]) -> Line:
     auto, other = both[0].mean(axis=0)
     facts = {"panel": panel, "seeds": both.shape[1], "rivals": len(runs.keys() - NO_RIVAL)}
     return {**facts, "auto": auto, "rival": rival, "regret": other, **named("ratio", ratio(both))}
-
-
-def runs_of(store: Any) -> Runs:
-    from driftbandit.lab import final_regrets
-
-    found: Runs = {}
-    for world, policy, seed, regret in final_regrets(store).iter_rows():
-        found.setdefault(world, {}).setdefault(policy, {})[seed] = regret
-    return found
 
 
 def pairs(runs: dict[str, dict[int, float]], policy: str) -> np.ndarray:
@@ -237,7 +227,7 @@ def draw_memory() -> None:
     for t in np.flatnonzero(np.diff(block.theta[:, 0, 0])):
         ax.axvline(t, color="0.7", lw=1, ls="--")
     bandit.plot_memory(ax=ax)
-    figure.savefig(tables.RESULTS / "memory.png", dpi=150)
+    themed.save(figure, tables.RESULTS / "memory.svg")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ project = "driftbandit"
 version = release = driftbandit.__version__
 copyright = "the authors of driftbandit, BSD-3-Clause"
 
-extensions = ["myst_parser", "sitemaker"]
+extensions = ["myst_parser", "sphinx_copybutton", "sitemaker"]
+myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"
 exclude_patterns = ["results"]
 myst_heading_anchors = 3  # as code hosts make them
 smartquotes = False  # x'theta is a product, not a quotation
@@ -31,5 +33,7 @@ html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0072b2", "color-brand-content": "#0072b2"},
     "dark_css_variables": {"color-brand-primary": "#56b4e9", "color-brand-content": "#56b4e9"},
 }
+copybutton_prompt_text = ">>> "
+copybutton_only_copy_prompt_lines = False
 html_copy_source = False
 html_show_sphinx = False

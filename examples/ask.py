@@ -1,4 +1,4 @@
-"""Ask the service of the tutorial's last step; start it with `driftbandit serve news.db --open`."""
+"""Ask the service of the tutorial's last step: `driftbandit serve news.db --open`."""
 
 # %% ask
 from driftbandit import Client

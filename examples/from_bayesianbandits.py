@@ -1,4 +1,4 @@
-"""before/with_bayesianbandits.py with driftbandit; docs/from-bayesianbandits.md shows both."""
+"""before/with_bayesianbandits.py with driftbandit; the site shows both."""
 
 # %% program
 import numpy as np
@@ -16,7 +16,9 @@ for _ in range(200):
     age = int(rng.integers(18, 91))
     X = features.encode({"age": age}, arms)
     k = bandit.choose(X)
-    click = rng.random() < (0.5 if TOPICS[k] == ("world" if age > 50 else "music") else 0.1)
+    click = rng.random() < (
+        0.5 if TOPICS[k] == ("world" if age > 50 else "music") else 0.1
+    )
     bandit.update(X[k], int(click))
     clicks += click
 print(f"{clicks} clicks")

@@ -1,4 +1,4 @@
-"""An ASGI app that answers Personalizer's rank, reward and activate requests with a loop."""
+"""An ASGI app that answers Personalizer's requests with a loop."""
 
 # %% loop
 import asyncio
@@ -15,24 +15,28 @@ features = Features(
 WAIT = 600  # seconds: Personalizer's reward wait time, its default reward is `missing`
 click = Reward(0, 1, wait=WAIT, missing=0)
 loop = Loop("news.db", features=features, reward=click, exploration=0.2, seed=0)
-inactive = {}  # events that nobody has seen yet, and when they were ranked
+inactive = {}  # events that were not shown yet, and when they were ranked
 
 # %% requests
 
 
 def merged(parts):
-    """Personalizer sends features as a list of objects; columns have names of their own here."""
+    """Personalizer sends features as a list of objects; here columns have names."""
     return {name: value for part in parts for name, value in part.items()}
 
 
 def rank(asked):
     event = asked.get("eventId") or uuid4().hex
-    allowed = [a for a in asked["actions"] if a["id"] not in asked.get("excludedActions", ())]
+    allowed = [
+        a for a in asked["actions"] if a["id"] not in asked.get("excludedActions", ())
+    ]
     arms = {action["id"]: merged(action["features"]) for action in allowed}
     decision = loop.decide(merged(asked.get("contextFeatures", ())), arms, id=event)
     if asked.get("deferActivation"):
         inactive[event] = time.monotonic()
-    ranking = [{"id": arm, "probability": p} for arm, p in decision.probabilities.items()]
+    ranking = [
+        {"id": arm, "probability": p} for arm, p in decision.probabilities.items()
+    ]
     return 201, {"ranking": ranking, "eventId": event, "rewardActionId": decision.arm}
 
 
@@ -48,8 +52,12 @@ def activate(event):
 
 
 def forget_unseen():
-    """What was not activated in time was never shown: it must not train that nobody clicked."""
-    late = [event for event, then in inactive.items() if time.monotonic() - then > 0.9 * WAIT]
+    """Cancel what was not activated in time: it was never shown."""
+    late = [
+        event
+        for event, then in inactive.items()
+        if time.monotonic() - then > 0.9 * WAIT
+    ]
     for event in late:
         loop.cancel(event)
         del inactive[event]
@@ -70,7 +78,9 @@ def answer(path, body):
 
 async def app(scope, receive, send):
     if scope["type"] != "http":
-        raise ValueError("only HTTP is answered")  # servers then do without start and stop events
+        raise ValueError(
+            "only HTTP is answered"
+        )  # servers then do without start and stop events
     body, more = b"", True
     while more:
         message = await receive()
@@ -97,7 +107,9 @@ def post(path, asked):
     async def send(message):
         sent.append(message)
 
-    asyncio.run(app({"type": "http", "path": f"/personalizer/v1.0/{path}"}, receive, send))
+    asyncio.run(
+        app({"type": "http", "path": f"/personalizer/v1.0/{path}"}, receive, send)
+    )
     return sent[0]["status"], sent[1]["body"].decode()
 
 
@@ -105,7 +117,9 @@ if __name__ == "__main__":
     asked = {
         "eventId": "visit-1",
         "contextFeatures": [{"age": 34}, {"device": "phone"}],
-        "actions": [{"id": t, "features": [{"topic": t}]} for t in ("sport", "world", "music")],
+        "actions": [
+            {"id": t, "features": [{"topic": t}]} for t in ("sport", "world", "music")
+        ],
         "excludedActions": ["world"],
         "deferActivation": True,
     }

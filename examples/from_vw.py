@@ -15,8 +15,12 @@ clicks = 0
 for _ in range(200):
     age = rng.randint(18, 90)
     decision = loop.decide({"age": age}, arms)
-    click = rng.random() < (0.5 if decision.arm == ("world" if age > 50 else "music") else 0.1)
-    loop.reward(decision.id, int(click))  # now or later: the loop remembers what was asked
+    click = rng.random() < (
+        0.5 if decision.arm == ("world" if age > 50 else "music") else 0.1
+    )
+    loop.reward(
+        decision.id, int(click)
+    )  # now or later: the loop remembers what was asked
     clicks += click
 print(f"{clicks} clicks")
 loop.close()  # everything is in news.db

@@ -1,11 +1,20 @@
-"""What another policy would have earned last month; docs/gallery/last-month.md explains it."""
+"""What another policy would have earned; docs/gallery/last-month.md explains it."""
 
 # %% log
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
 
-from driftbandit import Always, AutoDOMD, Category, Features, Log, Number, Reward, evaluate
+from driftbandit import (
+    Always,
+    AutoDOMD,
+    Category,
+    Features,
+    Log,
+    Number,
+    Reward,
+    evaluate,
+)
 
 rng = np.random.default_rng(0)
 OFFERS, DAY, VISITS = ["a", "b", "c"], 86_400.0, 6000
@@ -21,7 +30,9 @@ def chance(age, day):
 rows, ages = [], rng.integers(18, 80, VISITS)
 for t, age in enumerate(ages.tolist()):
     day = 30 * t / VISITS
-    p = np.full(3, 0.15) + 0.55 * np.eye(3)[0]  # the old rule: mostly a, the rest to chance
+    p = (
+        np.full(3, 0.15) + 0.55 * np.eye(3)[0]
+    )  # the old rule: mostly a, the rest to chance
     k = int(rng.choice(3, p=p))
     sold = int(rng.random() < chance(age, day)[k])
     rows.append((age, OFFERS[k], p[k], p.tolist(), sold, START + day * DAY))

@@ -19,10 +19,18 @@ def chance(age, topic):
 
 # %% play
 def play(reward, tell_silence):
-    """2,000 readers, ten a minute. A click is known after 5 minutes, silence after 10."""
-    features = Features(context={"age": Number(18, 90)}, arm={"topic": Category(TOPICS)})
-    simulated = {"clock": "events", "training": "inline", "seed": 0}  # live: leave these out
-    loop = Loop(":memory:", features=features, reward=reward, exploration=0.05, **simulated)
+    """2,000 readers, ten per minute. Clicks come after 5 minutes, silence after 10."""
+    features = Features(
+        context={"age": Number(18, 90)}, arm={"topic": Category(TOPICS)}
+    )
+    simulated = {
+        "clock": "events",
+        "training": "inline",
+        "seed": 0,
+    }  # live: leave these out
+    loop = Loop(
+        ":memory:", features=features, reward=reward, exploration=0.05, **simulated
+    )
     rng, on_the_way, clicks = np.random.default_rng(1), [], []
     for reader in range(2000):
         now = 6.0 * reader
@@ -41,15 +49,18 @@ def play(reward, tell_silence):
 # %% compare
 found = {
     "trained as it comes": play(Reward(0, 1), tell_silence=True),
-    "trained when the window closes": play(Reward(0, 1, wait="10min", missing=0), False),
+    "trained when the window closes": play(
+        Reward(0, 1, wait="10min", missing=0), False
+    ),
 }
 for name, clicks in found.items():
     print(f"{name}: {clicks[-1000:].mean():.0%} of the last 1,000 readers clicked")
 
 # %% figure
 fig, ax = plt.subplots()
-for name, clicks in found.items():
-    ax.plot(np.convolve(clicks, np.full(300, 1 / 300), mode="valid"), label=name)
+for (name, clicks), colour in zip(found.items(), ["C1", "C0"]):
+    mean = np.convolve(clicks, np.full(300, 1 / 300), mode="valid")
+    ax.plot(mean, colour, label=name)
 ax.axhline(0.2, color="grey", linestyle=":", label="chance")
 ax.set(xlabel="reader", ylabel="share that clicks (mean of 300)", ylim=0)
 ax.legend()

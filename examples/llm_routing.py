@@ -1,4 +1,4 @@
-"""Prompts to language models under a budget; docs/gallery/llm-routing.md explains it."""
+"""Prompts to LLMs under a budget; docs/gallery/llm-routing.md explains it."""
 
 # %% world
 import matplotlib.pyplot as plt
@@ -12,7 +12,7 @@ rng = np.random.default_rng(0)
 
 
 def answer(model, hard, t):
-    """Whether the answer is good, and the bill. Half-way the large model becomes cheaper."""
+    """Is the answer good, and the bill. Half-way the large model becomes cheaper."""
     good = {"small": 0.9 - 0.8 * hard, "middle": 0.9 - 0.4 * hard, "large": 0.95}[model]
     fall = 0.2 if model == "large" and t >= PROMPTS // 2 else 1.0
     return float(rng.random() < good), MODELS[model] * fall * rng.lognormal(0.0, 0.3)
@@ -21,7 +21,9 @@ def answer(model, hard, t):
 # %% declare
 loop = Loop(
     ":memory:",
-    features=Features(context={"hard": Number(0, 1)}, arm={"model": Category([*MODELS])}),
+    features=Features(
+        context={"hard": Number(0, 1)}, arm={"model": Category([*MODELS])}
+    ),
     reward=Reward(0, 1),
     policy=DOMD,
     arms={name: {"model": name, "cost": cost} for name, cost in MODELS.items()},
@@ -36,7 +38,9 @@ for t in range(PROMPTS):
     hard = float(rng.random() ** 2)
     made = loop.decide({"hard": hard})
     good, bill = answer(made.arm, hard, t)
-    loop.metric(made.id, "cost", bill)  # now or later: what was expected counts until then
+    loop.metric(
+        made.id, "cost", bill
+    )  # now or later: what was expected counts until then
     loop.reward(made.id, good)
     spent.append(bill)
     used.append(made.arm)
@@ -44,14 +48,17 @@ for t in range(PROMPTS):
 # %% look
 halves = (slice(200, PROMPTS // 2), slice(PROMPTS // 2, PROMPTS))
 for half, when in zip(halves, ("before", "after")):
-    large = np.mean(np.array(used[half]) == "large")
-    print(f"{when}: {1000 * np.mean(spent[half]):.2f} dollars per thousand, large {large:.0%}")
+    large, mean = np.mean(np.array(used[half]) == "large"), np.mean(spent[half])
+    print(f"{when}: {1000 * mean:.2f} dollars per thousand, large {large:.0%}")
 print(f"{loop.health().budget['cost'].spent:.2f} dollars in all")
 loop.close()
 
 # %% figure
 fig, ax = plt.subplots()
-ax.plot(1000 * np.convolve(spent, np.full(200, 1 / 200), "valid"), label="mean of 200 prompts")
+ax.plot(
+    1000 * np.convolve(spent, np.full(200, 1 / 200), "valid"),
+    label="mean of 200 prompts",
+)
 ax.axhline(1000 * BUDGET, color="k", ls=":", label="budget")
 ax.axvline(PROMPTS // 2, color="C1", lw=0.8)
 ax.set(xlabel="prompt", ylabel="dollars per thousand prompts")

@@ -1,10 +1,20 @@
-"""A news page: raw events become a running loop. docs/tutorial.md explains it step by step."""
+"""A news page: raw events become a running loop. docs/tutorial.md explains it."""
 
 # %% events
 import numpy as np
 import polars as pl
 
-from driftbandit import Always, Category, Features, Log, Logged, Loop, Number, Reward, evaluate
+from driftbandit import (
+    Always,
+    Category,
+    Features,
+    Log,
+    Logged,
+    Loop,
+    Number,
+    Reward,
+    evaluate,
+)
 
 rng = np.random.default_rng(0)
 TOPICS = ["sport", "world", "music"]
@@ -19,12 +29,14 @@ def visitor():
 
 
 def clicks(visit, topic, evening):
-    """What happens: the old like world news, the young music; evenings are for sport."""
+    """The old like world news, the young music; evenings are for sport."""
     favourite = "sport" if evening else "world" if visit["age"] > 50 else "music"
     return rng.random() < (0.5 if topic == favourite else 0.1)
 
 
-past = pl.DataFrame([{**visitor(), "topic": TOPICS[rng.integers(3)]} for _ in range(500)])
+past = pl.DataFrame(
+    [{**visitor(), "topic": TOPICS[rng.integers(3)]} for _ in range(500)]
+)
 print(past.head(3))
 
 # %% propose
@@ -39,7 +51,11 @@ reward = Reward(0, 1, wait="30min", missing=0)  # no click within half an hour i
 
 # %% decide
 arms = {topic: {"topic": topic} for topic in TOPICS}
-simulated = {"clock": "events", "training": "inline", "seed": 0}  # live: leave these out
+simulated = {
+    "clock": "events",
+    "training": "inline",
+    "seed": 0,
+}  # live: leave these out
 loop = Loop("news.db", features=features, reward=reward, exploration=0.2, **simulated)
 
 decision = loop.decide({"age": 34, "device": "phone"}, arms, id="visit 0", at=0)
@@ -65,7 +81,8 @@ def serve(minute, evening=False):
 
 
 day = [serve(minute) for minute in range(2, 600, 2)]
-print(f"clicks in the first two hours: {np.mean(day[:60]):.0%}, last two: {np.mean(day[-60:]):.0%}")
+first, last = np.mean(day[:60]), np.mean(day[-60:])
+print(f"clicks in the first two hours: {first:.0%}, last two: {last:.0%}")
 
 # %% restart
 loop.close()
@@ -73,7 +90,8 @@ loop = Loop("news.db", training="inline")  # it goes on where it was
 
 # %% change
 evening = [serve(minute, evening=True) for minute in range(600, 1200, 2)]
-print(f"first two hours: {np.mean(evening[:60]):.0%}, last two: {np.mean(evening[-60:]):.0%}")
+first, last = np.mean(evening[:60]), np.mean(evening[-60:])
+print(f"first two hours: {first:.0%}, last two: {last:.0%}")
 
 # %% why
 decision = loop.decide({"age": 70, "device": "desktop"}, arms, id="the last", at=72_000)

@@ -41,7 +41,10 @@ check_family(AtLeastOne(), S=3.0)  # or an error names the method that is wrong
 rng, theta, found = np.random.default_rng(0), np.array([-1.0, 2.5]), {}
 where = rng.uniform(-0.8, 0.8, 5000), np.linspace(-0.8, 0.8)
 seen, shown = (np.c_[np.full(len(u), 0.6), u] for u in where)
-rewards, truth = AtLeastOne().draw(seen @ theta, rng.random(5000)), AtLeastOne().mu(shown @ theta)
+rewards, truth = (
+    AtLeastOne().draw(seen @ theta, rng.random(5000)),
+    AtLeastOne().mu(shown @ theta),
+)
 for family in (AtLeastOne(), Bernoulli()):
     bandit = Bandit(DOMD(problem=Problem(dim=2, family=family), discount=1.0))
     for x, reward in zip(seen, rewards):

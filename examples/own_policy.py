@@ -26,7 +26,9 @@ class FadingRidge(Policy):
 
     def init(self, n=1):
         d = self.problem.dim
-        return Memory(np.tile(np.eye(d), (n, 1, 1)), np.zeros((n, d)), np.zeros(n, dtype=np.int64))
+        return Memory(
+            np.tile(np.eye(d), (n, 1, 1)), np.zeros((n, d)), np.zeros(n, dtype=np.int64)
+        )
 
     def scores(self, memory, arms):
         inverse = np.linalg.inv(memory.A)
@@ -47,13 +49,15 @@ world = SignFlip(horizon=2000, radius=3.0)
 check_policy(FadingRidge(problem=world.problem))  # or an error says what is wrong
 runs = {}
 for policy in (FadingRidge, AutoDOMD, Uniform):
-    runs[policy.__name__] = run = simulate(policy(problem=world.problem), world, seeds=range(8))
+    runs[policy.__name__] = run = simulate(
+        policy(problem=world.problem), world, seeds=range(8)
+    )
     print(f"{policy.__name__}: regret {run.total.mean():.0f} ± {run.total.std():.0f}")
 
 # %% figure
 fig, ax = plt.subplots()
-for name, run in runs.items():
-    ax.plot(run.mean(), label=name)
+for (name, run), colour in zip(runs.items(), ["C1", "C0", "C2"]):
+    ax.plot(run.mean(), colour, label=name)
 ax.set(xlabel="round", ylabel="regret so far, mean of 8 seeds")
 ax.legend()
 fig.savefig("own_policy.svg")

@@ -20,7 +20,10 @@ def buys(member, price, t):
 features = Features(context={"member": Flag()}, arm={"price": Category(PRICES)})
 revenue = Reward(0, 60)  # euros; who does not buy pays nothing
 bandit = Bandit(AutoDOMD(problem=features.problem(revenue)))
-rows = {m: features.encode({"member": m}, [{"price": p} for p in PRICES]) for m in (True, False)}
+rows = {
+    m: features.encode({"member": m}, [{"price": p} for p in PRICES])
+    for m in (True, False)
+}
 
 rng, played, earned = np.random.default_rng(0), {True: [], False: []}, 0.0
 for t in range(CUSTOMERS):
@@ -47,9 +50,20 @@ for k, price in enumerate(PRICES):
 fig, ax = plt.subplots()
 for member, name, colour in ((True, "members", "C0"), (False, "others", "C1")):
     t, price = np.array(played[member]).T
-    ax.plot(t[199:], np.convolve(price, np.full(200, 1 / 200), "valid"), colour, label=name)
-    best = [max(PRICES, key=lambda p: p * buys(member, p, when)) for when in (0, CUSTOMERS - 1)]
-    ax.step([0, CUSTOMERS // 2, CUSTOMERS], [best[0], *best], colour, ls=":", label="best price")
+    ax.plot(
+        t[199:], np.convolve(price, np.full(200, 1 / 200), "valid"), colour, label=name
+    )
+    best = [
+        max(PRICES, key=lambda p: p * buys(member, p, when))
+        for when in (0, CUSTOMERS - 1)
+    ]
+    ax.step(
+        [0, CUSTOMERS // 2, CUSTOMERS],
+        [best[0], *best],
+        colour,
+        ls=":",
+        label="best price",
+    )
 ax.set(xlabel="customer", ylabel="price, euros (mean of 200)")
 ax.legend()
 fig.savefig("prices.svg")

@@ -14,7 +14,7 @@ rng, clicks = np.random.default_rng(0), []
 
 
 def readers(loop, n):
-    """Subscribers read world news, others music. Nobody has told the loop."""
+    """Subscribers read world news, others music. The loop is not told."""
     for _ in range(n):
         now, subscriber = 60.0 * len(clicks), bool(rng.random() < 0.5)
         context = {"age": int(rng.integers(18, 90)), "subscriber": subscriber}
@@ -26,8 +26,15 @@ def readers(loop, n):
 
 # %% run
 reward = Reward(0, 1, wait="10min", missing=0)
-simulated = {"clock": "events", "training": "inline", "seed": 0}  # live: leave these out
-loop, looks = Loop(":memory:", features=today, reward=reward, exploration=0.2, **simulated), []
+simulated = {
+    "clock": "events",
+    "training": "inline",
+    "seed": 0,
+}  # live: leave these out
+loop, looks = (
+    Loop(":memory:", features=today, reward=reward, exploration=0.2, **simulated),
+    [],
+)
 loop.shadow("idea", features=idea)  # learns from every decision, never acts
 readers(loop, 300)
 loop.trial("idea", share=0.3)  # three decisions in ten are its own

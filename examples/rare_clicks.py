@@ -14,16 +14,24 @@ rates = world.gamma(2.0, 0.01, size=(2, len(DEVICES), len(ADS)))
 
 # %% learn
 features = Features(
-    context={"device": Category(DEVICES, required=True)}, arm={"ad": Category(ADS, required=True)}
+    context={"device": Category(DEVICES, required=True)},
+    arm={"ad": Category(ADS, required=True)},
 )
-rows = [features.encode({"device": device}, [{"ad": ad} for ad in ADS]) for device in DEVICES]
+rows = [
+    features.encode({"device": device}, [{"ad": ad} for ad in ADS])
+    for device in DEVICES
+]
 
 
 def play(choose, learn):
-    """Clicks, view by view. Everybody meets the same visitors with the same luck."""
+    """Clicks, view by view. All players meet the same visitors and the same draws."""
     rng, clicks = np.random.default_rng(1), np.zeros(VIEWS)
     for t in range(VIEWS):
-        device, luck, chance = int(rng.integers(2)), rng.random(), rng.integers(len(ADS))
+        device, luck, chance = (
+            int(rng.integers(2)),
+            rng.random(),
+            rng.integers(len(ADS)),
+        )
         now = rates[int(t >= VIEWS // 2), device]
         k = choose(device, now, chance)
         clicks[t] = luck < now[k]
@@ -34,7 +42,7 @@ def play(choose, learn):
 # %% compare
 bandit = Bandit(AutoDOMD(problem=features.problem()))
 found = {
-    "who knows every rate": play(lambda device, now, chance: now.argmax(), lambda *_: None),
+    "every rate known": play(lambda device, now, chance: now.argmax(), lambda *_: None),
     "AutoDOMD": play(
         lambda device, now, chance: bandit.choose(rows[device]),
         lambda device, k, click: bandit.update(rows[device][k], click),

@@ -19,7 +19,7 @@ def arrivals(rng):
 
 
 def latency(route, at, rng):
-    """Milliseconds. Every night the operators move the load, and another route is fast."""
+    """Milliseconds. Every night the load moves, and another route is fast."""
     night = int((at / HOUR + 20) // 24)  # it changes at 4 o'clock
     return rng.gamma(8.0) * (15 if ROUTES[night % 3] == route else 40)
 
@@ -28,8 +28,14 @@ def latency(route, at, rng):
 def play(**memory):
     """Hour of the day and latency of every request."""
     features = Features(context={}, arm={"route": Category(ROUTES)})
-    reward = Reward(0, 1000, goal="min", wait="10s", missing=1000)  # no answer is the worst
-    simulated = {"clock": "events", "training": "inline", "seed": 0}  # live: leave these out
+    reward = Reward(
+        0, 1000, goal="min", wait="10s", missing=1000
+    )  # no answer is the worst
+    simulated = {
+        "clock": "events",
+        "training": "inline",
+        "seed": 0,
+    }  # live: leave these out
     loop = Loop(":memory:", features=features, reward=reward, **memory, **simulated)
     rng, found = np.random.default_rng(0), []
     for at in arrivals(rng):
@@ -41,9 +47,13 @@ def play(**memory):
 
 
 # %% compare
-problem = Features(context={}, arm={"route": Category(ROUTES)}).problem(Reward(0, 1000, goal="min"))
+problem = Features(context={}, arm={"route": Category(ROUTES)}).problem(
+    Reward(0, 1000, goal="min")
+)
 found = {
-    "forgets in rounds, half-life 320": play(policy=DOMD(problem=problem, half_life=320)),
+    "forgets in rounds, half-life 320": play(
+        policy=DOMD(problem=problem, half_life=320)
+    ),
     "forgets in time, half-life 8 hours": play(policy=DOMD, half_life="8h"),
 }
 for name, (hour, took) in ((name, each.T) for name, each in found.items()):
@@ -51,8 +61,10 @@ for name, (hour, took) in ((name, each.T) for name, each in found.items()):
 
 # %% figure
 fig, ax = plt.subplots()
-for name, (hour, took) in ((name, each.T) for name, each in found.items()):
-    ax.plot(range(8, 20), [took[hour // 1 == h].mean() for h in range(8, 20)], "o-", label=name)
+for (name, each), colour in zip(found.items(), ["C1", "C0"]):
+    hour, took = each.T
+    mean = [took[hour // 1 == h].mean() for h in range(8, 20)]
+    ax.plot(range(8, 20), mean, "o-", color=colour, label=name)
 ax.set(xlabel="hour of the day", ylabel="mean latency, ms", ylim=0)
 ax.legend()
 fig.savefig("routing.svg")

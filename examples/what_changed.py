@@ -12,8 +12,14 @@ features = Features(
     context={"age": Number(18, 90, required=True)},
     arm={"topic": Category(TOPICS, required=True)},
 )
-simulated = {"clock": "events", "training": "inline", "seed": 0}  # live: leave these out
-loop = Loop(":memory:", features=features, reward=Reward(0, 1), exploration=0.3, **simulated)
+simulated = {
+    "clock": "events",
+    "training": "inline",
+    "seed": 0,
+}  # live: leave these out
+loop = Loop(
+    ":memory:", features=features, reward=Reward(0, 1), exploration=0.3, **simulated
+)
 
 
 def chance(topic, hour):
@@ -41,7 +47,9 @@ left.axvline(30, color="grey", linestyle=":")
 left.set(xlabel="hour", ylabel="share of clicks", ylim=0, title="What one sees")
 names = [change.term for change in health.changed]
 y = np.arange(len(names))
-right.barh(y + 0.2, [change.before for change in health.changed], 0.4, label="a day ago")
+right.barh(
+    y + 0.2, [change.before for change in health.changed], 0.4, label="a day ago"
+)
 right.barh(y - 0.2, [change.after for change in health.changed], 0.4, label="now")
 right.set_yticks(y, names)
 right.set(xlabel="adds to x'theta", title="What changed")

@@ -41,6 +41,7 @@ class MixtureReference:
         self.levels = np.array([[0.0, self.floor] for _ in pairs])
         self.rounds, self.renewals, self.t = np.zeros(len(pairs)), 0, 0
         self.kept, self.drift = np.ones(len(pairs)), 0.0  # kept since lambda was last refilled
+        self.usual = 0.0  # slow average of the logarithm of the effective memory
 
     @property
     def weights(self):
@@ -59,7 +60,9 @@ class MixtureReference:
 
     def choose(self, arms):
         theta, V = self.moments()
-        return int(np.argmax(arms @ theta + 2.0 * np.sqrt(np.einsum("ad,de,ae->a", arms, V, arms))))
+        width = math.sqrt(self.policy.bonus**2 + 1.4 * math.log(1 + math.exp(self.usual) / 1e4))
+        spread = np.sqrt(np.einsum("ad,de,ae->a", arms, V, arms))
+        return int(np.argmax(arms @ theta + width * spread))
 
     def update(self, x, r):
         family = self.policy.problem.family
@@ -92,6 +95,7 @@ class MixtureReference:
         self.renew(logs)
         tracks, share = np.exp(logs - logs.max()), min(self.policy.share, 1 / self.t)
         self.tracks = (1 - share) * tracks / tracks.sum() + share * self.prior
+        self.usual += (math.log(self.weights @ self.rounds) - self.usual) / min(self.t, 500)
 
     def suspect(self, logs):
         """How much better those who forget predicted: the ratio of two mixtures' likelihoods."""

@@ -12,6 +12,7 @@ from scipy.stats import norm
 from driftbandit import (
     DOMD,
     GLBOMD,
+    AutoDOMD,
     Bandit,
     Bernoulli,
     Binomial,
@@ -305,3 +306,26 @@ def test_lists_of_any_numbers_are_arms():
     bandit.update([0, 1], 1)
     for rows in ([[1, 0], [False, True]], [(0.5, 0.0), [0.0, 0.5]], [[0.1, 0], np.array([0, 0.2])]):
         assert bandit.choose(rows) == bandit.choose(np.array(rows, dtype=float))
+
+
+@pytest.mark.parametrize("optimism", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("policy", [DOMD, AutoDOMD, Greedy])
+def test_afford_takes_penalties_from_upper_bounds(policy, optimism):
+    problem = Problem(dim=4)
+    rng, bandit = np.random.default_rng(5), Bandit(policy(problem=problem))
+    for _ in range(60):
+        x = rng.standard_normal(4)
+        bandit.update(x / np.linalg.norm(x), float(rng.random() < 0.5))
+    for _ in range(40):
+        X = rng.standard_normal((5, 4))
+        X /= np.linalg.norm(X, axis=1)[:, None]
+        penalty = 0.5 * rng.random(5)
+        mean, _, upper = bandit.scores(X)
+        bound = mean + optimism * (upper - mean)
+        value = bound if bandit.policy.on_reward_scale else problem.family.mu(bound)
+        assert bandit.afford(X, penalty, optimism=optimism) == int(np.argmax(value - penalty))
+    if optimism == 1.0:
+        assert bandit.afford(X, np.zeros(5)) == bandit.choose(X)
+    assert bandit.afford([[1, 0, 0, 0]], [2]) == 0
+    with pytest.raises(ValueError, match="norm"):
+        bandit.afford(9.0 * X, penalty)

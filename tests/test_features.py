@@ -622,6 +622,7 @@ def test_folding_is_said_once_and_in_the_repr(caplog):
     assert [r.name for r in caplog.records] == ["driftbandit.features"]
     assert "133 terms, without those of the context alone" in caplog.text
     assert "folded into 128 coordinates, of which 1, v have their own" in repr(features)
+    assert "and u*v share 121 by hashing" in repr(features)
     assert "folded" not in repr(SHOP)
     assert Features(arm={"v": Vector(199)}, dim=256).size == 201
 

@@ -61,11 +61,14 @@ def test_the_stored_ratios_are_the_same(panels):
 
 def test_level_is_said_where_the_interval_includes_one():
     text = said("README.md", "standing")
-    level = text[text.index("is level with") :] if "is level with" in text else ""
+    said_of = {part.split(" ")[0] + part.split(" ")[1]: part for part in text.split(", and ")}
+    level, behind = said_of.get("islevel", ""), said_of.get("isbehind", "")
     with (ROOT / "docs/results/panels.csv").open() as file:
         for x in csv.DictReader(file):
             inside = float(x["ratio_low"]) <= 1.0 <= float(x["ratio_high"])
             assert (f"{x['rival']} in *{x['panel']}*" in level) == inside
+            more = float(x["ratio_low"]) > 1.0
+            assert (f"{x['rival']} in *{x['panel']}*" in behind) == more
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/auto.md"])

@@ -32,6 +32,33 @@ REASONS: dict[str, tuple[str, ...]] = {
         "core/projection.py project_by_solves: nu * b[k] -> b[k]",
         "core/projection.py project_by_solves: 0 -> 1 #2",
     ),
+    "a number is whole if it equals its floor, or its ceiling": (
+        "policies/base.py sane: np.floor(t) -> np.ceil(t)",
+    ),
+    "an argument that every caller gives": ("policies/base.py init: 1 -> 2",),
+    "the problem is checked again when the policy is made": (
+        "policies/base.py from_theory: cls._check_problem(problem) -> pass",
+    ),
+    "every array is copied in the next line": ("policies/base.py from_rows: False -> True",),
+    "the dataclass keeps the old default, which a test holds": (
+        "policies/baselines.py Uniform: 1 -> 2",
+    ),
+    "the first group begins at place 0, whatever stands before it": (
+        "policies/base.py turns: -1 -> 1",
+        "policies/base.py turns: 1 -> 2",
+    ),
+    "all learners of BOB have the same fields, fresh rows, deviation and sanity": (
+        "policies/bob.py init: 0 -> 1",
+        "policies/bob.py _table: 0 -> 1",
+        "policies/bob.py deviation: 0 -> 1",
+        "policies/bob.py _learn: 0 -> 1",
+        "policies/bob.py sane: 0 -> 1",
+    ),
+    "room for the last rounding": (
+        "policies/bob.py sane: clock * (1.0 + 1e-09) -> clock",
+        "policies/bob.py sane: 1.0 + 1e-09 -> 1.0",
+        "policies/bob.py sane: 1e-09 -> 2e-09",
+    ),
     "where a series takes over, or a number is too large for the next step: both sides agree": (
         "theory/sharp.py : 1e-06 -> 2e-06",
         "theory/sharp.py : 700.0 -> 1400.0",
@@ -101,11 +128,11 @@ REASONS: dict[str, tuple[str, ...]] = {
         "core/auto.py train: dot(theta, theta) > S * S -> dot(theta, theta) >= S * S",
     ),
     "two roads to the same numbers, of which one is faster": (
-        "core/domd.py learn: large is not None -> large is None",
-        "core/auto.py train: large is not None -> large is None",
-        "core/linalg.py factor: large is not None -> large is None",
-        "core/linalg.py solve: large is not None -> large is None",
-        "core/linalg.py inverse_norm: large is not None -> large is None",
+        "core/domd.py learn: high_dim is not None -> high_dim is None",
+        "core/auto.py train: high_dim is not None -> high_dim is None",
+        "core/linalg.py factor: high_dim is not None -> high_dim is None",
+        "core/linalg.py solve: high_dim is not None -> high_dim is None",
+        "core/linalg.py inverse_norm: high_dim is not None -> high_dim is None",
     ),
     "not read where the factor is given": ("core/domd.py learn: 1.0 -> 2.0 #2",),
     "bounds save work and never change an answer: these save less": (

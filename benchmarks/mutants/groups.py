@@ -16,6 +16,8 @@ CONSTANTS = ("tests/theory/test_constants.py", "tests/theory/test_theory.py")
 PROOF = ("tests/theory/test_proof.py",)
 KERNELS = "tests/core/test_kernels.py"
 DOMD = ("tests/core/test_domd.py",)
+BOB = ("tests/theory/test_bob.py", "tests/policies/test_contract.py", "-k", "bob or BOB")
+ROWS = "tests/policies/test_rows_of_policies.py"
 LINALG = ("tests/core/test_linalg.py",)
 SHARP = ("tests/theory/test_sharp.py",)
 STEPS = ("tests/policies/test_rival_steps.py", "tests/policies/test_readings.py")
@@ -43,8 +45,10 @@ GROUPS = {
         Group(("policies/master.py", "policies/index.py"), RIVALS),
         Group(("policies/linear.py", "policies/gloc.py"), RIVALS),
         Group(("policies/domd.py",), ("tests/policies/test_domd_recipe.py", *DOMD, *STEPS)),
-        Group(("policies/bob.py", "theory/bob.py"), ("tests/theory/test_bob.py",)),
-        Group(("policies/baselines.py", "policies/base.py"), ("tests/policies/test_contract.py",)),
+        Group(("policies/bob.py", "theory/bob.py"), BOB),
+        Group(
+            ("policies/baselines.py", "policies/base.py"), (ROWS, "tests/policies/test_contract.py")
+        ),
         Group(("policies/growth.py",), ("tests/core/test_growth.py",)),
     ),
     "kernels": (

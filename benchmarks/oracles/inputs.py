@@ -12,6 +12,7 @@ import numpy as np
 RHO = 10.0  # of the mixture, as in `estimators.sequences`
 MOMENTS = [(S, V) for S in (0.0, 0.5, 3.0, 20.0, 100.0) for V in (0.01, 1.0, 40.0, 3000.0)]
 BOUNDS = [(V, alpha) for V in (0.01, 1.0, 40.0, 3000.0) for alpha in (0.5, 0.05, 1e-6)]
+STRENGTHS = (100.0, 30.0, 10.0, 3.0, 1.0)  # of smaller weights, as in `estimators.shrinkage`
 
 
 class Rows(NamedTuple):

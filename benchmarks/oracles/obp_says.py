@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.oracles.inputs import Rows, logs
+from benchmarks.oracles.inputs import STRENGTHS, Rows, logs
 
 
 def estimators() -> Any:
@@ -48,6 +48,10 @@ def said(obp: Any, rows: Rows) -> dict[str, float]:
         "ips clipped": (obp.InverseProbabilityWeighting(lambda_=rows.clip), p),
         "dr clipped": (obp.DoublyRobust(lambda_=rows.clip), p | q),
     }
+    for strength in STRENGTHS:
+        each = obp.DoublyRobustWithShrinkage(lambda_=strength**2), p | q
+        asked[f"dr shrunk {strength:g}"] = each
+        asked[f"dr switch {strength:g}"] = obp.SwitchDoublyRobust(lambda_=strength), p | q
     return {
         name: float(each.estimate_policy_value(**log, **more))
         for name, (each, more) in asked.items()

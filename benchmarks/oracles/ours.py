@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from benchmarks.oracles.inputs import BOUNDS, MOMENTS, Rows, logs
-from driftbandit.estimators import ope
+from driftbandit.estimators import ope, shrinkage
 from driftbandit.estimators.increments import LoggedArms
 from driftbandit.estimators.overlap import overlap
 from driftbandit.estimators.sequences import log_mixture
@@ -27,7 +28,14 @@ def _values(rows: Rows) -> dict[str, float]:
     given = arms, rows.pi.ravel(), rows.q.ravel(), rows.reward
     sums = ope.sums(*given, rows.clip).sum(axis=0)
     found = ope.estimates(sums, overlap(*given, rows.clip), 0.95, rows.clip)
-    return {name: each.value for name, each in found.items()}
+    return {name: each.value for name, each in found.items()} | dict(_shrunk(given, n))
+
+
+def _shrunk(given: tuple[Any, ...], n: int) -> Iterator[tuple[str, float]]:
+    """Values for every strength between dr and dm."""
+    for name, path in shrinkage.paths(shrinkage.sums(*given).sum(axis=0), float(n)):
+        for strength, (value, _) in zip(shrinkage.STRENGTHS[1:-1], path[1:-1]):
+            yield f"{name} {strength:g}", value
 
 
 def capital_of() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 import driftbandit
-from benchmarks.peers import contest, figure, report, timing, venvs
+from benchmarks.peers import contest, report, timing, venvs
 from benchmarks.peers.registry import CONTENDERS, NAIVE, OURS, PEERS, Contender
 from benchmarks.peers.worlds import worlds
 
@@ -49,7 +49,6 @@ def main() -> None:
     speeds = timing.measure(contenders)
     ratios = timing.ratios(speeds)
     report.write(judged, worlds(), installed, speeds, ratios)
-    figure.draw()
     console.print(timing.table(ratios))
 
 

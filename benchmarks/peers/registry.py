@@ -50,6 +50,7 @@ RIVER = Peer("river", ("river==0.26.*",), range(11, 15))
 MABWISER = Peer("mabwiser", ("mabwiser==2.7.*",), range(8, 15))
 CONTEXTUAL = Peer("contextualbandits", ("contextualbandits==0.3.*", "cloudpickle"), range(8, 15))
 COBA = Peer("coba", ("coba==8.*", "numpy", "scipy"), range(8, 15))
+PARETO = Peer("paretobandit", ("paretobandit==0.1.*", "scipy"))  # of budgets alone
 PEERS = (VW, VW_NEXT, BAYESIAN, RIVER, MABWISER, CONTEXTUAL, COBA)
 
 # A constant step (--power_t 0) is what VW's users take against drift.

@@ -5,6 +5,7 @@
 import { Outbox } from "./outbox.js";
 import { ServiceError, Transport, UnreachableError, part } from "./transport.js";
 
+export { trackRewards } from "./tracking.js";
 export { ServiceError, UnreachableError };
 
 export class Client {

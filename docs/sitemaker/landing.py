@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-LANDING = ("index", "start", "decide", "gallery", "research", "understand", "reference")
+LANDING = ("index", "start", "guides", "gallery", "research", "reference")
+GALLERY = "gallery"
+CARD = re.compile(r"^- \[([^\]]+)\]\(gallery/([\w-]+)\.md\): (.*)\n", flags=re.M)
 ENTRY = re.compile(r"^- \[([^\]]+)\]\(([\w/-]+)\.md\)", flags=re.M)
 
 
@@ -19,9 +21,23 @@ def tree(text: str) -> str:
     return f"\n\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
 
 
+def cards(text: str) -> str:
+    """The lists of the gallery as cards: the figure of an example, its title and its outcome."""
+
+    def card(match: re.Match[str]) -> str:
+        title, name, outcome = match.groups()
+        figure = f"gallery/{name.replace('-', '_')}.svg"
+        told = f"**{title}** {outcome[0].upper()}{outcome[1:]}"
+        return f"[![{title}]({figure}) {told}](gallery/{name}.md)\n\n"
+
+    items = re.compile(r"(?:^- \[.*\n)+", flags=re.M)
+    return items.sub(lambda match: f"```{{container}} cards\n{CARD.sub(card, match[0])}```\n", text)
+
+
 def grow(app: Any, page: str, source: list[str]) -> None:
     if page in LANDING:
-        source[0] += tree(source[0])
+        text = source[0]
+        source[0] = (cards(text) if page == GALLERY else text) + tree(text)
 
 
 def setup(app: Any) -> None:

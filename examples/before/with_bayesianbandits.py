@@ -1,4 +1,4 @@
-"""A news page with bayesianbandits; examples/from_bayesianbandits.py is the same with ours."""
+"""A news page with bayesianbandits; from_bayesianbandits.py is the same with ours."""
 
 # %% program
 import pickle

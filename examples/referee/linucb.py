@@ -1,4 +1,4 @@
-"""A policy for `driftbandit referee` in Python: LinUCB that forgets, JSON lines in and out."""
+"""A policy for `driftbandit referee`: LinUCB that forgets, JSON lines in and out."""
 
 import json
 import sys
@@ -6,7 +6,9 @@ import sys
 import numpy as np
 
 GAMMA, BONUS = 0.99, 0.5
-V = b = x = level = None  # level: the discounted mean reward, so that theta need not explain it
+V = b = x = level = (
+    None  # level: the discounted mean reward, so that theta need not explain it
+)
 for line in sys.stdin:
     message = json.loads(line)
     if "arms" in message:

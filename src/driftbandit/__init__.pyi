@@ -2,7 +2,9 @@ from . import datasets as datasets
 from . import theory as theory
 from .armset import ArmSet as ArmSet
 from .bandit import Bandit as Bandit
+from .client.async_client import AsyncClient as AsyncClient
 from .client.client import Client as Client
+from .client.tracking import track_rewards as track_rewards
 from .environments import Bursts as Bursts
 from .environments import Circle as Circle
 from .environments import Composite as Composite
@@ -15,6 +17,7 @@ from .environments import GivenArms as GivenArms
 from .environments import Jumps as Jumps
 from .environments import Levels as Levels
 from .environments import OneCoordinate as OneCoordinate
+from .environments import Poison as Poison
 from .environments import RandomWalk as RandomWalk
 from .environments import SignFlip as SignFlip
 from .environments import Simulated as Simulated
@@ -37,6 +40,7 @@ from .families import Poisson as Poisson
 from .features import Category as Category
 from .features import Features as Features
 from .features import Flag as Flag
+from .features import Item as Item
 from .features import Number as Number
 from .features import Vector as Vector
 from .fleet import Fleet as Fleet

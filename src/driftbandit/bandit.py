@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike
 from driftbandit import files, validate
 from driftbandit.armset import ArmSet
 from driftbandit.core.engine import MANY
-from driftbandit.families import OWN
+from driftbandit.families import CUSTOM
 from driftbandit.fork_safety import NormalStream, forkable_lock
 from driftbandit.policies.base import Floats, Ints, Policy, Scores, memory_bytes
+from driftbandit.policies.items import Estimate, ItemSlots
 from driftbandit.policies.rows import RowPolicy
-from driftbandit.prediction import Prediction, predictions
+from driftbandit.prediction import Prediction, bonuses, predictions
 from driftbandit.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -58,10 +59,13 @@ class Bandit:
 
     def _start(self, memory: Any) -> None:
         """Resume from this memory."""
-        self._memory, self._row = memory, None
+        self._memory, self._row, self._slots = memory, None, None
         if isinstance(self.policy, RowPolicy):
             rows = self.policy.rows(memory)
             self._memory, self._row = self.policy.view(rows), rows[0]
+            if self.policy.problem.items is not None:
+                self._row = rows[0, : self.policy.kernel_size]
+                self._slots = ItemSlots(self.policy, rows[0])
         self._prepare(self._row is not None)
 
     @classmethod
@@ -74,21 +78,23 @@ class Bandit:
     def _prepare(self, compiled: bool) -> None:
         """Look up what every call needs: kernels, or the same by the protocol of policies."""
         self._noise = np.zeros(self.policy.noise_size)  # of the latest decision
-        self.draws, self._recipe, self._large = self._noise.size > 0, self._noise, None
+        self.draws, self._recipe, self._high_dim = self._noise.size > 0, self._noise, None
         self._rank: Any = None  # loaded when a slate or a draw asks for it
-        self._upper: Any = None  # the same
+        self._afford: Any = None  # the same for prices
         self._choose: Any = self._choose_by_protocol
         self._best = np.empty(1, dtype=np.int64)  # scratch: a kernel's answer is also returned
         self._learn: Any = self._learn_by_protocol
         if compiled and isinstance(self.policy, RowPolicy):
             self._recipe, engine = self.policy.recipe, self.policy.engine
-            self._learn, self._large = engine.learn(), engine.large
-            if engine.mixed or engine.large is not None:
+            self._learn, self._high_dim = engine.learn(), engine.high_dim
+            if engine.mixed or engine.high_dim is not None:
                 self._choose, self._rank = None, engine.slate()
             else:
                 self._choose = engine.choose()
-            if not GIL or engine.own is not None:  # which gives the lock up while Python runs
+            if not GIL or engine.custom is not None:  # which gives the lock up while Python runs
                 self._choose, self._learn = self._locked(engine.choose()), self._locked(self._learn)
+            if self._slots is not None:
+                self._learn = self._learn_item(engine.learn(), self._slots)
 
     def _locked(self, call: Any) -> Any:
         """Kernels on one row are atomic because they keep the GIL, where there is one."""
@@ -98,6 +104,35 @@ class Bandit:
                 return call(*args)
 
         return in_turn
+
+    def _learn_item(self, learn: Any, slots: ItemSlots) -> Any:
+        """The kernel for contexts that may name an item, which gets a slot first."""
+        problem = self.policy.problem
+
+        def in_turn(q: Any, row: Any, x: Floats, r: Any, steps: float, large: Any) -> bool:
+            if x.shape != (problem.dim,) or not problem.family.contains(float(r)):
+                return False
+            if problem.first_bad(x[None]) >= 0:
+                return False
+            with self._lock:
+                return bool(learn(q, row, slots.take(x), float(r), steps, large))
+
+        return in_turn
+
+    def placed(self, X: Floats) -> Floats:
+        """Return rows (n_arms, dim) as the learner sees them: with names of items in their slots,
+        if they name any."""
+        if self._slots is None or X.ndim != 2 or X.shape[1] != self.policy.problem.dim:
+            return X
+        return self._slots.placed(X)
+
+    @property
+    def estimate(self) -> Estimate:
+        """A copy of theta, and of which names of items hold slots."""
+        if self._slots is None:
+            return Estimate(self.theta.copy())
+        with self._lock:
+            return Estimate(self.theta.copy(), self._slots.at, self._slots.held.copy())
 
     @overload
     def choose(self, arms: ArrayLike | ArmSet) -> int: ...
@@ -111,13 +146,15 @@ class Bandit:
         X: Any = arms
         if type(X) is not ARRAY or X.dtype is not FLOAT:
             X = self._array(arms, 2)
+        if self._slots is not None:
+            X = self.placed(X)
         if k is None and not self.draws:
             q, row, arm = self._recipe, self._row, -1
             try:
                 if self._choose is not None:
                     arm = self._choose(q, row, X)
                 elif len(X) < MANY:
-                    arm = self._rank(q, row, X, self._noise, self._best, self._large)
+                    arm = self._rank(q, row, X, self._noise, self._best, self._high_dim)
                 if arm >= 0:
                     return arm
             except (TypeError, ValueError, IndexError):  # an array of another kind
@@ -129,14 +166,14 @@ class Bandit:
         with the arms."""
         if not X.flags.carray or X.ndim != 2:
             X = self._array(X, 2)
-        best = np.empty(1 if k is None else self._slots(k, X), dtype=np.int64)
+        best = np.empty(1 if k is None else self._positions(k, X), dtype=np.int64)
         with self._lock:
             noise = self._stream.peek() if self.draws else self._noise
             if self._row is None:
                 arm = self._rank_by_protocol(X, noise, best)
             else:
                 rank = self._rank = self._rank or self.policy.engine.slate()  # type: ignore[attr-defined]
-                arm = rank(self._recipe, self._searched(X), X, noise, best, self._large)
+                arm = rank(self._recipe, self._searched(X), X, noise, best, self._high_dim)
             if self.draws and arm >= 0:
                 self._stream.step()
                 self._noise = noise
@@ -168,7 +205,7 @@ class Bandit:
         with self._lock:
             return self._rank_by_protocol(X, self._noise, np.empty(1, dtype=np.int64))
 
-    def _slots(self, k: Any, X: Floats) -> int:
+    def _positions(self, k: Any, X: Floats) -> int:
         k = validate.count("k", k, "arms to choose")
         if k > len(X):
             raise ValueError(f"k must be at most the number of arms, {len(X)}, got {k}")
@@ -185,18 +222,18 @@ class Bandit:
         if type(steps) is not float or steps != 1.0:
             steps = validate.nonnegative("steps", steps, "rounds since the last update")
         try:
-            learnt = self._learn(self._recipe, self._row, x, reward, steps, self._large)
+            learnt = self._learn(self._recipe, self._row, x, reward, steps, self._high_dim)
         except (TypeError, ValueError, IndexError, OverflowError):  # something of another kind
             if self._row is None:  # no kernel that refused its types: the policy's own error
                 raise
             x, r = self._array(x, 1), self._number(reward)
-            learnt = self._learn(self._recipe, self._row, x, r, steps, self._large)
+            learnt = self._learn(self._recipe, self._row, x, r, steps, self._high_dim)
         if not learnt:
             self._complain(x, 1)
             self._complain_reward(reward)
 
     def _learn_by_protocol(
-        self, _recipe: Any, _row: Any, x: Floats, reward: Any, steps: float, _large: Any
+        self, _recipe: Any, _row: Any, x: Floats, reward: Any, steps: float, _high_dim: Any
     ) -> bool:
         problem, r = self.policy.problem, self._number(reward)
         if x.shape != (problem.dim,) or not problem.family.contains(r):
@@ -207,7 +244,7 @@ class Bandit:
             if steps != 1.0:
                 self._memory = self.policy.forget(self._memory, steps - 1.0)
             X, noise = x[None], self._noise[None]
-            memory = self._copy() if problem.family.link.code == OWN else self._memory
+            memory = self._copy() if problem.family.link.code == CUSTOM else self._memory
             self._memory = self.policy.update(memory, X, np.array([r]), noise)
         return True
 
@@ -216,21 +253,33 @@ class Bandit:
         X, memory = self._contexts(arms), self._copy()
         return Scores(*(column[0] for column in self.policy.scores(memory, X[None])))
 
-    def upper(self, arms: ArrayLike) -> Floats:
-        """Return the upper bound of every arm's mean reward, (n_arms,): the policy plays the arm
-        with the largest."""
-        policy, X = self.policy, self._array(arms, 2)
-        if self._upper is None and isinstance(policy, RowPolicy):
-            self._upper = policy.engine.upper()
-        if self._upper is None or X.ndim != 2:
-            bound = self.scores(X).upper
-            return bound if policy.on_reward_scale else policy.problem.family.mu(bound)
-        value = np.empty(len(X))
+    def afford(self, arms: ArrayLike, penalty: ArrayLike, *, optimism: float = 1.0) -> int:
+        """Return the arm with the largest upper bound of its mean reward less its `penalty`
+        (n_arms,), such as a price. The bound has the part `optimism` of the policy's bonus."""
+        X: Any = arms
+        cost: Any = penalty
+        if type(X) is not ARRAY or X.dtype is not FLOAT or not X.flags.carray:
+            X = self._array(arms, 2)
+        if type(cost) is not ARRAY or cost.dtype is not FLOAT:
+            cost = self._array(penalty, 1)
+        if self._afford is None:
+            policy = self.policy
+            if not isinstance(policy, RowPolicy) or policy.engine.custom is not None:
+                return self._afford_by_protocol(X, cost, optimism)
+            self._afford = policy.engine.afford()
+        if self._slots is not None:
+            X = self.placed(X)
         with self._lock:
-            found = self._upper(self._recipe, self._row, X, value, self._large)
-        if found < 0:
+            arm: int = self._afford(self._recipe, self._row, X, cost, optimism, self._high_dim)
+        if arm < 0:
             self._complain(X)
-        return policy.problem.family.mu(value)
+        return arm
+
+    def _afford_by_protocol(self, X: Floats, penalty: Floats, optimism: float) -> int:
+        mean, _, upper = self.scores(X)
+        bound = mean + optimism * (upper - mean)
+        mu = bound if self.policy.on_reward_scale else self.policy.problem.family.mu(bound)
+        return int(np.argmax(mu - penalty))
 
     def predict(self, arms: ArrayLike, *, level: float | None = None) -> Prediction:
         """Mean reward of every arm with an interval.
@@ -242,6 +291,13 @@ class Bandit:
         X, memory = self._contexts(arms), self._copy()
         found = predictions(self.policy, memory, X[None], level)
         return Prediction(*(column[0] for column in found))
+
+    def bonus(self, arms: ArrayLike) -> Floats | None:
+        """Return the exploration bonus of every arm, in units of x'theta, or None if the policy
+        has none that is added to it."""
+        X, memory = self._contexts(arms), self._copy()
+        found = bonuses(self.policy, memory, X[None])
+        return None if found is None else found[0]
 
     def explain(self) -> Explanation:
         """Return what an AutoDOMD has found: its effective memory, weights, and a word for it."""
@@ -361,18 +417,23 @@ class Bandit:
         memory = self._copy()
         with self._lock:
             state = {"policy": self.policy, "stream": self._stream.state, "noise": self._noise}
+            if self._slots is not None:
+                return state | {"row": memory.rows[0]}
             return state | {"memory": tuple(memory)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["policy"])  # type: ignore[misc]
-        self._start(type(self._memory)(*state["memory"]))
+        if "row" in state:  # with names of items, which no field of a memory has
+            self._start(self.policy.view(state["row"][None]))  # type: ignore[attr-defined]
+        else:
+            self._start(type(self._memory)(*state["memory"]))
         self._stream.state, self._noise = state["stream"], state["noise"]
 
     def _contexts(self, arms: ArrayLike) -> Floats:
         """arms as a clean (n_arms, dim) array."""
         X = self._array(arms, 2)
         self._complain(X)
-        return X
+        return self.placed(X)
 
     def _array(self, value: Any, ndim: int) -> Floats:
         """`value` as an array that kernels take: contiguous, float64."""

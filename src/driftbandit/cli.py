@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections import Counter
@@ -12,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from driftbandit.progress import cells_bar
 from driftbandit.service import cli
 from driftbandit.terminal import show_regrets, show_table
 
@@ -19,6 +21,7 @@ TRAINED = 600.0  # seconds that a batch waits for training
 REASONS = 5  # why rows were refused: so many are printed, all are in a file
 
 app = typer.Typer(
+    cls=cli.PlainGroup,
     help="Contextual bandits that keep up with a changing world.",
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -34,16 +37,8 @@ Scheduler = Annotated[
 
 Import = Annotated[
     list[str] | None,
-    typer.Option("--import", help="Module with classes of your own; may be repeated."),
+    typer.Option("--import", metavar="MODULE", help="Module with your own classes; repeat it."),
 ]
-
-app.command()(cli.demo)
-app.command()(cli.serve)
-app.command()(cli.backup)
-app.command()(cli.erase)
-app.command()(cli.repair)
-app.command()(cli.verify)
-app.add_typer(cli.api_keys, name="api-keys")
 
 
 @app.callback(invoke_without_command=True)
@@ -60,7 +55,6 @@ def version(
         print(context.get_help())
 
 
-@app.command()
 def reproduce(
     out: Out = None,
     seeds: Seeds = None,
@@ -71,11 +65,10 @@ def reproduce(
         bool, typer.Option("--quick", help="Fewer seeds and policies: under a minute.")
     ] = False,
 ) -> None:
-    """The paper's comparison (the study `paper-figure`, or `quick`) with its report."""
+    """Play the paper's comparison and write its report."""
     _study("quick" if quick else "paper-figure", out, seeds, horizon, workers, scheduler)
 
 
-@app.command()
 def run(
     study: Annotated[str, typer.Argument(help="A TOML file, or the name of a shipped study.")],
     out: Out = None,
@@ -84,12 +77,18 @@ def run(
     workers: Workers = None,
     scheduler: Scheduler = None,
     modules: Import = None,
+    environments: Annotated[
+        str | None, typer.Option(help="Only these, by label or class: A,B,...")
+    ] = None,
+    policies: Annotated[
+        str | None, typer.Option(help="Only these, by label or class: A,B,...")
+    ] = None,
 ) -> None:
-    """Run a study, or resume it, and write its report."""
-    _study(study, out, seeds, horizon, workers, scheduler, modules)
+    """Run a study or a part of it, or resume it, and write its report."""
+    part = {"environments": environments, "policies": policies}
+    _study(study, out, seeds, horizon, workers, scheduler, modules, **part)
 
 
-@app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a study that was run.")],
     out: Out = None,
@@ -100,29 +99,38 @@ def report(
         str | None, typer.Option(help="Draw only these in colour: A,B,...; the first is the hero.")
     ] = None,
     width: Annotated[str, typer.Option(help="Of figures: neurips, icml or full.")] = "full",
+    columns: Annotated[
+        str | None, typer.Option(help="Of tables: regret,difference,p,...; default all.")
+    ] = None,
 ) -> None:
-    """Tables, figures and an interactive page from stored results; runs nothing."""
+    """Write tables, figures and an interactive page from stored results; runs nothing."""
     _lab()
     from driftbandit import lab
 
     split = lab.names_of(folder, policies), lab.names_of(folder, focus)
-    options = {"reference": reference, "hero": hero, "width": width}
+    asked = [name.strip() for name in (columns or "").split(",") if name.strip()]
+    options = {"reference": reference, "hero": hero, "width": width, "columns": asked}
     _show(folder, out, policies=split[0], focus=split[1], **options)
 
 
-@app.command()
-def studies() -> None:
-    """The studies that come with the package."""
+def studies(
+    show: Annotated[
+        str | None, typer.Option("--show", help="Print the TOML of this study instead.")
+    ] = None,
+) -> None:
+    """List the studies that come with the package."""
     _lab()
     from driftbandit import lab
 
+    if show is not None:
+        print(lab.study_text(show), end="")
+        return
     for name in lab.shipped():
         print(f"{name:<22} {lab.read_study(name)[0].title}")
 
 
-@app.command()
 def policies(modules: Import = None) -> None:
-    """Every policy: paper, what it must know beforehand, cost and memory per round, regret.
+    """List every policy: paper, what it must know beforehand, cost and memory per round, regret.
 
     Those of installed plug-ins and of imported modules come last.
     """
@@ -140,14 +148,13 @@ def policies(modules: Import = None) -> None:
     show_table("Policies; cost and memory per round", ("name", *Entry._fields[1:]), rows)
 
 
-@app.command()
 def warmup() -> None:
     """Compile everything now and store it, for images and before a service starts."""
     import time
 
     from driftbandit import DOMD, AutoDOMD, Fleet, Problem
     from driftbandit.core.compiled import cache_folder
-    from driftbandit.core.large import LOOPS_BELOW
+    from driftbandit.core.high_dim import LOOPS_BELOW
 
     begin = time.perf_counter()
     for policy in (DOMD, AutoDOMD):
@@ -159,7 +166,6 @@ def warmup() -> None:
     print(f"compiled in {time.perf_counter() - begin:.0f} s, stored in {cache_folder()}")
 
 
-@app.command()
 def suite(
     policies: Annotated[
         list[str] | None,
@@ -171,7 +177,7 @@ def suite(
     scheduler: Scheduler = None,
     modules: Import = None,
 ) -> None:
-    """Play a frozen suite of worlds and write its card of scores; default: AutoDOMD plays."""
+    """Play a frozen suite of environments and write its card of scores."""
     _lab()
     from driftbandit import plugins
     from driftbandit.lab import Engine
@@ -181,19 +187,18 @@ def suite(
     plugins.load(modules or [], Path.cwd())
     chosen, folder = suites.read_suite(name), out or Path("results") / "suites"
     engine = Engine(workers=workers, scheduler=scheduler)
-    with _cells_bar(name) as (progress, _):
+    with cells_bar(name) as (progress, _):
         card = suites.run_suite(chosen, policies or ["AutoDOMD"], folder, engine, progress)
     header, *rows = scorecards.score_rows(card)
     show_table(f"{name}: regret over that of playing at random; less is better", header, rows)
     print(f"card: {folder / name}.json")
 
 
-@app.command()
 def compare(
     first: Annotated[Path, typer.Argument(help="A card of `driftbandit suite`.")],
     second: Annotated[Path, typer.Argument(help="Another on the same suite.")],
 ) -> None:
-    """Regrets of one card against another, seed by seed: by world, and over all."""
+    """Compare the regrets of two cards, seed by seed."""
     _lab()
     from driftbandit.lab.report import scorecards
 
@@ -211,7 +216,6 @@ def compare(
     show_table("Regret of the first over that of the second", header, rows)
 
 
-@app.command()
 def referee(
     program: Annotated[
         str, typer.Option("--exec", help="The program and its arguments, in one text.")
@@ -240,7 +244,7 @@ def referee(
     from driftbandit.lab.run import suite as suites
 
     options = {"margin": margin, "timeout": timeout, "workers": workers}
-    with _cells_bar(name) as (progress, _):
+    with cells_bar(name) as (progress, _):
         suite = suites.read_suite(name)
         found = judge.referee(program, against, suite, progress=progress, **options)  # type: ignore[arg-type]
     if found.rows:
@@ -263,8 +267,18 @@ Limits = Annotated[
 Named = Annotated[
     list[str] | None,
     typer.Option(
-        help="What a column is called there: reward=clicked, context=age,country; may be repeated. "
-        "One column as the context: context=age,"
+        metavar="OURS=THEIRS",
+        help="What a column is called there: reward=clicked, context=age,country; repeat it. "
+        "One column as the context: context=age,",
+    ),
+]
+Arms = Annotated[
+    str | None,
+    typer.Option(
+        "--arms",
+        metavar="A,B,... or FILE",
+        help="Arms of all rows, if the log does not have them: names, or a JSON file of columns "
+        "by name.",
     ),
 ]
 Declared = Annotated[
@@ -272,7 +286,6 @@ Declared = Annotated[
 ]
 
 
-@app.command()
 def replay(
     path: LogPath,
     policy: Annotated[
@@ -287,11 +300,12 @@ def replay(
     name: LoopName = "loop",
     reward: Limits = None,
     features: Declared = None,
+    arms: Arms = None,
     column: Named = None,
     modules: Import = None,
 ) -> None:
     """Train a policy on a whole log: a warm start for Bandit.load, or an honest learning curve."""
-    log = _log(path, name, reward, features, column)
+    log = _log(path, name, reward, features, arms, column)
     known = _policies([policy] if policy else [], modules)
     if rejection:
         if scheduler is not None:
@@ -309,14 +323,14 @@ def replay(
         print(f"learner: {out}")
 
 
-@app.command()
 def evaluate(
     path: LogPath,
     policy: Annotated[
-        list[str] | None, typer.Option(help="Policy to evaluate; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="POLICY", help="Policy to evaluate; default AutoDOMD; repeat it."),
     ] = None,
     always: Annotated[
-        list[str] | None, typer.Option(help="An arm to play always; may be repeated.")
+        list[str] | None, typer.Option(metavar="ARM", help="An arm to play always; repeat it.")
     ] = None,
     over: Annotated[str | None, typer.Option(help="Take differences to this one alone.")] = None,
     window: Annotated[str | None, typer.Option(help="Windows of the curve: 7d, or rows.")] = None,
@@ -325,15 +339,16 @@ def evaluate(
     name: LoopName = "loop",
     reward: Limits = None,
     features: Declared = None,
+    arms: Arms = None,
     column: Named = None,
     modules: Import = None,
 ) -> None:
-    """What other policies would have earned on a log; default: AutoDOMD against chance."""
+    """Estimate what other policies would have earned on a log (off-policy evaluation)."""
     _lab()
     from driftbandit import Always, Uniform
     from driftbandit import evaluate as evaluated
 
-    log = _log(path, name, reward, features, column)
+    log = _log(path, name, reward, features, arms, column)
     candidates: dict[str, Any] = _policies(policy or ["AutoDOMD"], modules)
     candidates |= {f"always {arm}": Always(arm) for arm in always or ()}
     candidates |= {"uniform": Uniform()}
@@ -347,11 +362,13 @@ def evaluate(
 Table = Annotated[Path, typer.Argument(help="Parquet, CSV, Arrow or JSON lines, by its ending.")]
 Mapped = Annotated[
     list[str] | None,
-    typer.Option(help="What a column is called there: id=visit, context=age,country; repeat it."),
+    typer.Option(
+        metavar="OURS=THEIRS",
+        help="What a column is called there: id=visit, context=age,country; repeat it.",
+    ),
 ]
 
 
-@app.command()
 def decide(
     file: cli.Ledger,
     requests: Table,
@@ -359,7 +376,7 @@ def decide(
     name: LoopName = "loop",
     column: Mapped = None,
 ) -> None:
-    """Decide for every row of a table, and write the decisions (docs/batch.md).
+    """Decide for every row of a table, and write the decisions.
 
     What is due is trained first. A command that was interrupted can run again: ids that are
     stored already give the same answers. The exit code is 1 if rows were refused.
@@ -380,11 +397,10 @@ def decide(
     _refusals(found, decisions)
 
 
-@app.command()
 def reward(
     file: cli.Ledger, rewards: Table, name: LoopName = "loop", column: Mapped = None
 ) -> None:
-    """Give the rewards of a table to a loop (docs/batch.md).
+    """Give the rewards of a table to a loop.
 
     The same rewards may be given again: the last value counts. The exit code is 1 if rows were
     refused.
@@ -416,9 +432,14 @@ def _refusals(found: Any, path: Path) -> None:
 
 
 def _log(
-    path: str, name: str, reward: str | None, features: Path | None, column: list[str] | None
+    path: str,
+    name: str,
+    reward: str | None,
+    features: Path | None,
+    arms: str | None,
+    column: list[str] | None,
 ) -> Any:
-    """A log with what was declared of it."""
+    """Read a log with what was declared of it."""
     import json
 
     from driftbandit import Log, Recipe, Reward
@@ -435,7 +456,36 @@ def _log(
             options["features"] = Recipe.from_dict(json.loads(features.read_bytes()))
         except ValueError as error:
             raise ValueError(f"{features} holds no JSON of features: {error}") from None
-    return Log.read(path, **options)
+    if arms is not None:
+        options["arms"] = _arms(arms)
+    with _option_names():
+        return Log.read(path, **options)
+
+
+def _arms(given: str) -> Any:
+    """Columns by name from a JSON file, or arms that are names alone."""
+    import json
+
+    if not given.endswith(".json"):
+        return given.split(",")
+    try:
+        return json.loads(Path(given).read_bytes())
+    except ValueError as error:
+        raise ValueError(f"--arms: {given} holds no JSON: {error}") from None
+
+
+@contextmanager
+def _option_names() -> Iterator[None]:
+    """Name options where an error names arguments of Python."""
+    try:
+        yield
+    except ValueError as error:
+        text = re.sub(r"columns=\{'(\w+)': [^}]*\}", r"--column \1=...", str(error))
+        raise ValueError(re.sub(r"\b(arms|features|name|reward|columns)=", _option, text)) from None
+
+
+def _option(argument: re.Match[str]) -> str:
+    return "--column" if argument[1] == "columns" else f"--{argument[1]}"
 
 
 def _columns(given: Sequence[str]) -> dict[str, str | list[str]]:
@@ -471,14 +521,16 @@ def _study(
     workers: int | None,
     scheduler: str | None,
     modules: list[str] | None = None,
+    **part: str | None,
 ) -> None:
     _lab()
     from driftbandit import lab
 
-    study, text = lab.read_study(source, seeds=seeds, horizon=horizon, plugins=modules or ())
+    changes: dict[str, Any] = {"seeds": seeds, "horizon": horizon, "plugins": modules or ()}
+    study, text = lab.read_study(source, **changes, **part)
     folder = out or Path("results") / study.name
     engine = lab.Engine(workers=workers, scheduler=scheduler)
-    with _cells_bar(study.name) as (progress, say):
+    with cells_bar(study.name) as (progress, say):
         done = lab.execute(study, text, lab.RunStore(folder), engine, progress, say)
     print(f"{study.name}: {counted(*done)}")
     page = folder / "report" / "report.html"
@@ -503,7 +555,8 @@ def counted(ran: int, stored: int) -> str:
 def _show(folder: Path, out: Path | None, **options: Any) -> None:
     from driftbandit import lab
 
-    show_regrets(lab.finals(lab.RunStore(folder)).to_dicts())
+    shown = options.get("reference"), options.get("policies", ())
+    show_regrets(lab.finals(lab.RunStore(folder), *shown).to_dicts())
     for name, path in lab.write_report(folder, out, **options).items():
         print(f"{name + ':':<12} {path}")
     print("Open report.html in a browser; load_results(folder) gives the numbers as a frame.")
@@ -521,37 +574,18 @@ def _lab() -> None:
         ) from None
 
 
-@contextmanager
-def _cells_bar(label: str) -> Iterator[tuple[Callable[[int, int], None], Callable[[str], None]]]:
-    """What is done, cells, rate and time left; silent if there is no terminal."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(label, total=None, rate="")
-
-        def advance(done: int, total: int) -> None:
-            speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
-            rate = f"{speed:.2f} cells/s" if speed else ""
-            bar.update(task, completed=done, total=total, rate=rate)
-
-        yield advance, lambda what: bar.update(task, description=f"{label}: {what}")
+GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Serve": (
+        *(cli.demo, cli.serve, cli.mcp, cli.backup, cli.verify, cli.erase, cli.repair),
+        warmup,
+    ),
+    "Decide and evaluate": (decide, reward, evaluate, replay),
+    "Research": (reproduce, run, report, studies, policies, suite, compare, referee),
+}
+for group, members in GROUPS.items():
+    for member in members:
+        app.command(rich_help_panel=group, cls=cli.PlainCommand)(member)
+app.add_typer(cli.api_keys, name="api-keys", rich_help_panel="Serve", cls=cli.PlainGroup)
 
 
 def show_warning(message: Warning | str, *_: Any) -> None:

@@ -17,7 +17,7 @@ from driftbandit.recipe import Recipe
 
 Floats = NDArray[np.float64]
 
-LOGIT, IDENTITY, LOG, OWN = range(4)  # codes of links; OWN is any that is not compiled into kernels
+LOGIT, IDENTITY, LOG, CUSTOM = range(4)  # codes of links; kernels are compiled for the first 3
 LEAST_G = 1e-3  # part of the largest g below which none is learnt
 LARGEST_EXPONENT = 709.0  # exp overflows beyond; the log link saturates there instead
 
@@ -99,7 +99,7 @@ class Family(Recipe):
     def link(self) -> Link:
         """The family as compiled code knows it; whoever has another m, mu or dmu is not shipped."""
         kind = type(self)
-        code = _CODES.get((kind.m, kind.mu, kind.dmu), OWN)
+        code = _CODES.get((kind.m, kind.mu, kind.dmu), CUSTOM)
         return Link(code, float(self.trials), self.low, self.high, self.whole)
 
     @property

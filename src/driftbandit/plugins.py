@@ -4,6 +4,11 @@ A package offers its classes by entry points whose names are the names of the cl
 
     [project.entry-points."driftbandit.policies"]
     MyUCB = "my_package.policies:MyUCB"
+
+A package that keeps ledgers in another database offers its store by the scheme of its addresses:
+
+    [project.entry-points."driftbandit.stores"]
+    oracle = "my_package.store:Oracle"
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 GROUPS = ("driftbandit.policies", "driftbandit.environments", "driftbandit.families")
+STORES = "driftbandit.stores"
 
 _stamps: dict[str, tuple[int, int]] = {}  # time and size of the file that a module came from
 
@@ -58,6 +64,16 @@ def offered(name: str) -> None:
                     f"the entry point {name} = {entry.value!r} gives {kind!r}: an entry point of "
                     f"{group} has the name of its class"
                 )
+
+
+def offered_store(scheme: str) -> Any:
+    """Return the store that an installed package offers for addresses that begin with `scheme`."""
+    for entry in entry_points(group=STORES, name=scheme):
+        return _load_entry(entry)
+    raise ValueError(
+        f"no store for {scheme}:// is installed: a ledger is a file such as shop.db, a "
+        f"postgresql:// address, or that of a package with an entry point in {STORES}"
+    )
 
 
 def load_offered(group: str) -> None:

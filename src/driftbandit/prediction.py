@@ -34,6 +34,14 @@ def predictions(policy: Policy, memory: Any, arms: Floats, level: Any) -> Predic
     return _allowed(policy, family.mu(mean), family.mu(mean - width), family.mu(mean + width))
 
 
+def bonuses(policy: Policy, memory: Any, arms: Floats) -> Floats | None:
+    """Return what the policy adds to x'theta of every arm to explore, (n, N); None if it ranks on
+    the scale of rewards or keeps no estimate."""
+    if policy.on_reward_scale or not hasattr(memory, "H"):
+        return None
+    return policy.scores(memory, arms)[1]
+
+
 def _quantile(level: Any) -> float:
     clean = validate.number("level", level, "coverage, below 1")
     if not 0.0 < clean < 1.0:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,13 @@ Floats = NDArray[np.float64]
 
 SLACK = 1.0 + 1e-6  # contexts normalised in single precision may be a little too long
 UNBOUNDED = 10.0  # bound on |x'theta| where no radius is known
+FIRST_NAME, LAST_NAME = 2.0, 2.0**53  # numbers that stand for names: no coordinate is so large
+
+
+def is_name(x: Floats) -> NDArray[np.bool_]:
+    """Return which numbers stand for the name of an item."""
+    found: NDArray[np.bool_] = (x >= FIRST_NAME) & (x <= LAST_NAME)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +41,7 @@ class Problem(Recipe):
     | `horizon` | T | rounds to come, if known |
     | `path_length` | P_T | total movement of theta, if known |
     | `change_points` | Gamma_T | times theta jumps, if known |
+    | `items` | | if contexts name items: the coordinate of a new one, and the slots behind it |
 
     Contexts of norm up to L are the paper's contexts x/L with a parameter in the ball of
     radius S L, so `S` (the bound on |x'theta|) is what the theory sees.
@@ -48,6 +58,8 @@ class Problem(Recipe):
     horizon: int | None = None
     path_length: float | None = None
     change_points: int | None = None
+    items: tuple[int, int] | None = None  # see `policies.items`
+    absent: ClassVar[Mapping[str, Any]] = {"items": None}
 
     def __post_init__(self) -> None:
         if not isinstance(self.family, Family):
@@ -71,6 +83,8 @@ class Problem(Recipe):
             self._set(
                 change_points=validate.count("change_points", self.change_points, meaning, least=0)
             )
+        if self.items is not None:
+            self._set(items=_items(self.items, self.dim))
 
     @property
     def ball(self) -> float:
@@ -101,12 +115,20 @@ class Problem(Recipe):
     def fits(self, X: Floats) -> NDArray[np.bool_]:
         """Which rows of X (m, d) are contexts, neither too long nor infinite. Sums run in the order
         in which kernels add: both decide alike, to the last bit."""
-        squares = np.zeros(len(X))
+        squares, X = np.zeros(len(X)), self.without_names(X)
         with np.errstate(over="ignore", invalid="ignore"):
             for column in X.T:
                 squares += column * column
         good: NDArray[np.bool_] = squares <= self.limit  # NaN fails
         return good
+
+    def without_names(self, X: Floats) -> Floats:
+        """Rows X (m, d) without the numbers that stand for names of items, which have no length."""
+        if self.items is None:
+            return X
+        X, at = X.copy(), self.items[0] + 1
+        X[is_name(X[:, at]), at] = 0.0
+        return X
 
     def first_bad(self, X: Floats) -> int:
         """The first row of X (m, d) that is no context, or -1."""
@@ -118,6 +140,7 @@ class Problem(Recipe):
         bad = self.first_bad(X)
         if bad < 0:
             return
+        X = self.without_names(X)
         if not np.isfinite(X[bad]).all():
             raise ValueError(f"context {bad} holds NaN or infinity: {X[bad]}; clean the features")
         raise ValueError(
@@ -131,3 +154,18 @@ class Problem(Recipe):
         if value is None:
             raise ValueError(f"{why} needs {name}: pass Problem(..., {name}=...)")
         return float(value)
+
+
+def _items(given: Any, dim: int) -> tuple[int, int]:
+    """Return the coordinate of a new item and the number of slots behind it."""
+    try:
+        at, slots = given
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"items must be a coordinate and slots, got {validate.show(given)}"
+        ) from None
+    at = validate.count("items", at, "coordinate of a new item", least=0)
+    slots = validate.count("items", slots, "slots for names")
+    if at + slots >= dim:
+        raise ValueError(f"items need coordinates {at} to {at + slots}, but dim is {dim}")
+    return at, slots

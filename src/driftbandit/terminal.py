@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 Row = tuple[str, ...]
 PIPE = 240  # columns: a file or a pipe has room
-REGRETS = "Dynamic regret at the horizon, mean ± deviation over seeds"
+REGRETS = "Dynamic regret at the horizon, mean ± deviation over seeds; lower is better"
+NO_METHOD = ("Oracle", "Uniform")  # what methods are compared with
+COST = "µs per round"
 
 
 def show_table(title: str, header: Row, rows: Sequence[Row]) -> None:
@@ -21,19 +23,47 @@ def show_table(title: str, header: Row, rows: Sequence[Row]) -> None:
 
 
 def show_regrets(lines: Sequence[dict[str, Any]]) -> None:
-    """Policies down and environments across, or turned; if neither fits, one environment after
-    the other."""
-    console = _console()
+    """Print policies down and environments across, or turned; if neither fits, one environment
+    after the other. The policy with the least regret comes first, and a sentence says which."""
+    console, lines = _console(), by_regret(lines)
     tables = (_table(REGRETS, *form) for form in _forms(lines))
     table = next((table for table in tables if _fits(console, table)), None)
     if table:
         console.print(table)
+        console.print(conclusion(lines), highlight=False, markup=False)
         return
     console.print(REGRETS, highlight=False)
     for world in dict.fromkeys(line["environment"] for line in lines):
         rows = [(x["policy"], _regret(x)) for x in lines if x["environment"] == world]
         console.print(f"\n{world}", markup=False, highlight=False)
         console.print(_table("", ("policy", "regret"), rows))
+    console.print(f"\n{conclusion(lines)}", highlight=False, markup=False)
+
+
+def by_regret(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Sort policies by their mean place over environments, those that played everywhere first."""
+    places: dict[str, list[int]] = {}
+    for world in dict.fromkeys(line["environment"] for line in lines):
+        mine = sorted((x for x in lines if x["environment"] == world), key=lambda x: x["mean"])
+        for place, line in enumerate(mine):
+            places.setdefault(line["policy"], []).append(place)
+    most = max(map(len, places.values()))
+    mean = {name: sum(found) / len(found) for name, found in places.items()}
+    return sorted(lines, key=lambda x: (len(places[x["policy"]]) < most, mean[x["policy"]]))
+
+
+def conclusion(lines: Sequence[dict[str, Any]]) -> str:
+    """Say which policy has the least regret in how many environments."""
+    best: dict[str, int] = {}
+    worlds = list(dict.fromkeys(line["environment"] for line in lines))
+    for world in worlds:
+        mine = [x for x in lines if x["environment"] == world and x["policy"] not in NO_METHOD]
+        if mine:
+            name = min(mine, key=lambda line: line["mean"])["policy"]
+            best[name] = best.get(name, 0) + 1
+    ranked = sorted(best.items(), key=lambda pair: -pair[1])
+    told = ", ".join(f"{name} in {count}" for name, count in ranked)
+    return f"Least regret, of {len(worlds)} environments: {told}."
 
 
 def _forms(lines: Sequence[dict[str, Any]]) -> Iterator[tuple[Row, list[Row]]]:
@@ -41,11 +71,22 @@ def _forms(lines: Sequence[dict[str, Any]]) -> Iterator[tuple[Row, list[Row]]]:
     policies = tuple(dict.fromkeys(line["policy"] for line in lines))
     worlds = tuple(dict.fromkeys(line["environment"] for line in lines))
     cells = {(line["policy"], line["environment"]): _regret(line) for line in lines}
-    across = [(p, *(cells.get((p, w), "") for w in worlds)) for p in policies]
+    costs = _costs(lines)
+    across = [(p, *(cells.get((p, w), "") for w in worlds), *costs.get(p, ())) for p in policies]
+    last = (COST,) if costs else ()
     turned = [(w, *(cells.get((p, w), "") for p in policies)) for w in worlds]
-    for header, rows in (("policy", *worlds), across), (("environment", *policies), turned):
+    for header, rows in (
+        (("policy", *worlds, *last), across),
+        (("environment", *policies), turned),
+    ):
         yield header, rows
         yield _narrowed(header, rows), rows
+
+
+def _costs(lines: Sequence[dict[str, Any]]) -> dict[str, tuple[str]]:
+    """What a late round costs, in a tuple, by policy; nothing if it was not measured."""
+    known = (line for line in lines if line.get("late_us") is not None)
+    return {line["policy"]: (f"{line['late_us']:.3g}",) for line in known}
 
 
 def _narrowed(header: Row, rows: list[Row]) -> Row:

@@ -87,6 +87,14 @@ def interval(name: str, value: Any, meaning: str, *, low: float, high: float) ->
     return clean
 
 
+def share(name: str, value: Any, meaning: str) -> float:
+    """`value` as a float in [0, 1]."""
+    clean = number(name, value, meaning)
+    if not 0.0 <= clean <= 1.0:
+        raise ValueError(f"{name} must lie in [0, 1] (share of {meaning}), got {show(value)}")
+    return clean
+
+
 def count(name: str, value: Any, meaning: str, *, least: int = 1) -> int:
     """`value` as a whole number of at least `least`."""
     try:

@@ -66,7 +66,7 @@ def test_one_learner_is_domd_with_eta_1():
     world = Circle(horizon=120, dim=3, radius=2.0)
     for gamma, lam in ((0.9, 1.8), (1.0, 2.0)):  # refilled always, and never
         grid = {"discounts": [gamma], "regularizations": [2.0], "paces": []}
-        one = AutoDOMD(problem=world.problem, bonus=1.0, **grid)
+        one = AutoDOMD(problem=world.problem, bonus=1.0, widening=0.0, **grid)
         domd = DOMD(problem=world.problem, discount=gamma, regularization=lam, step=1.0, bonus=1.0)
         mine, its = simulate(one, world, (0, 1)), simulate(domd, world, (0, 1))
         assert np.array_equal(mine.choices[:, 5:], its.choices[:, 5:])
@@ -295,6 +295,7 @@ def test_threads_share_a_bandit():
         ({"share": -0.1}, "share"),
         ({"renewal": 0.0}, "renewal"),
         ({"bonus": -1.0}, "bonus"),
+        ({"widening": -1.0}, "widening"),
         ({"pool": "committee"}, "pool"),
         ({"rescaling": 1}, "rescaling"),
         ({"exploration": "luck"}, "exploration"),

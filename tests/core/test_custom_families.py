@@ -31,7 +31,7 @@ from driftbandit import (
     simulate,
 )
 from driftbandit.checks import check_family, family_checks
-from driftbandit.families import OWN
+from driftbandit.families import CUSTOM
 
 
 @dataclass(frozen=True)
@@ -297,7 +297,7 @@ def test_whoever_changes_a_link_leaves_the_compiled_ones():
         def dmu(self, z):
             return 2 * super().dmu(2 * np.asarray(z))
 
-    assert Steeper().link.code == OWN
+    assert Steeper().link.code == CUSTOM
     assert [f.link.code for f in (Bernoulli(), Binomial(3), Gaussian(), Poisson(9))] == [0, 0, 1, 2]
     plain, steep = (Bandit(DOMD(problem=known(f))) for f in (Bernoulli(), Steeper()))
     played(plain), played(steep)

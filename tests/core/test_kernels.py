@@ -469,7 +469,7 @@ def test_a_known_dispersion_stays():
 @pytest.mark.parametrize("rare", [0.0, 0.5, 1.0])
 def test_a_bonus_shrinks_where_rewards_are_rare(family, rare):
     """Next to a plain scan, at estimates on both sides of 0."""
-    policy = AutoDOMD(problem=Problem(dim=3, family=family), rare=rare, bonus=2.0)
+    policy = AutoDOMD(problem=Problem(dim=3, family=family), rare=rare, bonus=2.0, widening=0.0)
     rng, row, best = np.random.default_rng(8), policy.fresh.copy(), np.empty(4, np.int64)
     H = np.diag([100.0, 3.0, 1.5])
     row[THETA + 3 : THETA + 12], row[FLOOR] = H.ravel(), 1.0

@@ -5,7 +5,7 @@ import pytest
 
 from driftbandit import Problem
 from driftbandit.core.domd import add_outer
-from driftbandit.core.large import LOOPS_BELOW
+from driftbandit.core.high_dim import LOOPS_BELOW
 from driftbandit.core.linalg import EPS, factor, inverse, inverse_norm, measure, solve
 
 pytestmark = pytest.mark.kernel

@@ -7,7 +7,7 @@ import pytest
 
 import naive
 from driftbandit import AutoDOMD, Bernoulli, Binomial, Bounded, Gaussian, Problem
-from driftbandit.core import auto
+from driftbandit.core import auto, domd
 from driftbandit.core.layout import (
     FIRMNESS,
     FLOOR,
@@ -20,6 +20,7 @@ from driftbandit.core.layout import (
     THETA,
     WEIGHT,
     G,
+    usual_at,
 )
 from naive_auto import MixtureReference
 
@@ -214,6 +215,32 @@ def test_without_reversion_theta_is_the_leaders():
     assert "reverts" not in policy.to_dict()
     assert type(policy).from_dict(policy.to_dict()) == policy
     assert policy.to_dict() | {"reverts": True} == few(Bernoulli(), 2.0).to_dict()
+
+
+def test_the_bonus_widens_with_the_effective_memory():
+    """Kernels and NumPy agree on the order of the arms, whatever the memory; a stored recipe that
+    says nothing of it means a constant width."""
+    policy, rng = few(Gaussian(1.0, 3.0), 2.0), np.random.default_rng(4)
+    stored = {k: v for k, v in policy.to_dict().items() if k != "widening"}
+    former = type(policy).from_dict(stored | {"bonus": 2.0})
+    assert former.widening == 0.0
+    assert "widening" not in former.to_dict()
+    row, best, orders = policy.fresh.copy(), np.empty(40, np.int64), []
+    row[THETA : THETA + 2] = 0.3, -0.2
+    arms = rng.uniform(-0.7, 0.7, (40, 2))
+    for memory, square in ((1.0, 1.75**2), (1e4, 1.75**2 + 1.4 * math.log(2)), (1e6, 9.524)):
+        row[usual_at(2)] = math.log(memory)
+        for learner, width in ((policy, math.sqrt(square)), (former, 2.0)):
+            seen = learner.from_rows(row[None])
+            _, bonus, upper = learner.scores(seen, arms[None])
+            np.testing.assert_allclose(
+                bonus, width * learner.deviation(seen, arms[None]), rtol=1e-4
+            )
+            domd.rank(learner.recipe, row, arms, np.empty(0), best, None)
+            np.testing.assert_array_equal(best, np.argsort(-upper[0], kind="stable"))
+            orders.append(tuple(best))
+    assert orders[1] == orders[3] == orders[5]
+    assert len(set(orders[::2])) == 3
 
 
 def test_who_is_taught_with_a_level_is_renewed_without_one():

@@ -9,14 +9,19 @@ from driftbandit import (
     GLMUCB,
     MASTER,
     AutoDOMD,
+    Bernoulli,
     Circle,
     Delay,
     FixedArms,
+    Gaussian,
+    Oracle,
+    Poison,
     Stationary,
     Stream,
     Uniform,
     simulate,
 )
+from driftbandit.checks import check_environment
 from driftbandit.environments.delay import Mail
 
 
@@ -122,3 +127,59 @@ def test_clicks_before_non_clicks_mislead_more_than_late_rewards():
         world = Stationary(horizon=1000, radius=3.0, delay=delay, arms=FixedArms(20))
         regret[name] = simulate(AutoDOMD(problem=world.problem), world, range(6)).total.mean()
     assert regret["biased"] > 3 * regret["late"]
+
+
+@pytest.mark.parametrize("kind", [DOMD, AutoDOMD, GLMUCB])
+def test_a_lost_reward_is_never_learnt(kind):
+    """Against a player that looks at the tape of delays itself."""
+    world = Stationary(horizon=60, delay=Delay(lost=0.2, lost_zero=0.6))
+    policy = kind.from_theory(world.problem) if kind is GLMUCB else kind(problem=world.problem)
+    run = simulate(policy, world, (4,))
+    (block,) = world.blocks((4,), 60)
+    noises = np.random.default_rng([4, 3]).standard_normal((60, policy.noise_size))
+    lucks, memory, lost = np.random.default_rng([4, 6]).random(60), policy.init(1), 0
+    for t in range(60):
+        choice = policy.choose(memory, block.arms[t], noises[[t]])
+        assert choice[0] == run.choices[0, t]
+        reward, _ = block.play(t, choice)
+        if lucks[t] >= (0.2 if reward[0] else 0.6):
+            memory = policy.update(memory, block.arms[t][[0], choice], reward, noises[[t]])
+        else:
+            lost += 1
+    assert 10 < lost < 40
+
+
+def test_recipes_of_before_keep_their_text():
+    assert Delay(mean=5).to_dict() == {"type": "Delay", "mean": 5.0, "zero": None, "fixed": False}
+    assert "poison" not in Circle().to_dict()
+
+
+@pytest.mark.parametrize("family", [Bernoulli(), Gaussian(variance=0.25, bound=6.0)])
+def test_poison_mirrors_a_share_of_the_rewards_and_no_regret(family):
+    clean = Circle(horizon=2000, family=family)
+    dirty = Circle(horizon=2000, family=family, poison=Poison(share=0.25))
+    policy = Uniform(problem=clean.problem)
+    one, two = (simulate(policy, world, (1, 2)) for world in (clean, dirty))
+    np.testing.assert_array_equal(one.regret, two.regret)
+    changed = one.rewards != two.rewards
+    mirrored = (family.low + family.high - one.rewards)[changed]
+    np.testing.assert_array_equal(two.rewards[changed], mirrored)
+    assert abs(changed.mean() - 0.25) < 0.02
+
+
+def test_poison_may_spare_all_but_the_best_arm():
+    world = Circle(horizon=300, poison=Poison(share=1.0, best_only=True))
+    oracle = simulate(Oracle(problem=world.problem), world, (0,))
+    clean = simulate(Oracle(problem=world.problem), Circle(horizon=300), (0,))
+    np.testing.assert_array_equal(oracle.rewards, 1.0 - clean.rewards)
+    check_environment(Circle(horizon=40, poison=Poison(share=0.3)))
+    check_environment(Circle(horizon=40, delay=Delay(lost=0.3)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda: Delay(lost=1.5), lambda: Delay(lost_zero=-1), lambda: Poison(share=2.0)],
+)
+def test_shares_are_shares(wrong):
+    with pytest.raises(ValueError, match="must lie in"):
+        wrong()

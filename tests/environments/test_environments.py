@@ -153,7 +153,8 @@ def test_levels_move_all_arms_alike_and_leave_the_ranking():
     assert np.ptp(level[20:30]) < 1e-12
     assert np.abs(level + 2.0).max() <= 2 * 0.7 + 1e-12
     assert np.linalg.norm(block.theta[0, 0, 1:]) == pytest.approx(3.0)
-    assert np.linalg.norm(block.theta[:, 0], axis=1).max() <= world.problem.radius
+    longest = np.linalg.norm(block.theta[:, 0], axis=1).max()
+    assert longest <= world.problem.radius * (1.0 + 1e-12)  # rounding
     P, changes = world.measure(2)
     assert changes == world.change_points == 9
     assert world.path_length >= P

@@ -97,7 +97,8 @@ def test_estimates_are_unbiased_over_all_outcomes():
     means = CHANCES @ ope.sums(arms, np.tile(NEW, 6), np.tile(Q, 6), R, clip=5.0)
     found = dict(zip(ope.SUMS, means))
     assert found["w"] == pytest.approx(1.0)
-    assert found["wR"] == found["dr"] == pytest.approx(NEW @ TRUTH)
+    assert found["wR"] == pytest.approx(NEW @ TRUTH)
+    assert found["dr"] == pytest.approx(NEW @ TRUTH)
     assert found["dm"] == pytest.approx(NEW @ Q)
     kept = np.minimum(NEW, 5.0 * H)
     assert found["ips_c"] == pytest.approx(kept @ TRUTH)
@@ -264,7 +265,7 @@ def test_weights_that_were_not_drawn_count_in_what_a_log_tells():
 def test_intervals_hold_where_few_rows_carry_them(name, benchmark):
     found = benchmark.hard_coverage(benchmark.HARD[name], 150, 17)
     for kind in (*benchmark.KINDS, "difference", "sequence", "difference: sequence"):
-        assert found[kind] >= 0.91, kind  # of 150 logs; the usual interval: 15 to 90 %
+        assert found[kind] >= 0.93, kind  # of 150 logs; the usual interval: 15 to 90 %
 
 
 @pytest.mark.parametrize("oracle", ["obp", "confseq"])

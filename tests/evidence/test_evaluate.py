@@ -24,7 +24,7 @@ from driftbandit import (
     cli,
     evaluate,
 )
-from driftbandit.estimators import ope
+from driftbandit.estimators import ope, shrinkage
 from driftbandit.estimators.accumulators import Band
 from driftbandit.evidence.report import windows
 from driftbandit.evidence.report.chart import BOTTOM, HEIGHT, TOP, ChartLine, chart, ticks
@@ -334,7 +334,7 @@ def test_reports_hold_the_numbers_and_nothing_from_outside(tmp_path):
         for line in text.splitlines()
         if line.startswith("| b |")
     }
-    assert widths == {9, 7}  # the cells of two tables: values and overlap
+    assert widths == {11, 7}  # the cells of two tables: values and overlap
     assert found.verdict in repr(found)
 
 
@@ -428,8 +428,7 @@ def test_wrong_commands_are_one_line(args, match, tmp_path, driftbandit):
 
 def test_estimates_are_all_in_the_report():
     found = evaluate(read(rows(50)), {"b": Always("b")})
-    assert set(found.values["b"].estimates) == set(ope.ESTIMATES)
-    assert all(
-        f" {kind} " in found.markdown() or f" {kind} [" in found.markdown()
-        for kind in ope.ESTIMATES
-    )
+    kinds = {*ope.ESTIMATES, *shrinkage.FAMILIES}
+    assert set(found.values["b"].estimates) == kinds
+    shown = found.markdown()
+    assert all(f" {kind} " in shown or f" {kind} [" in shown for kind in kinds)

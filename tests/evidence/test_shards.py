@@ -127,7 +127,7 @@ def dask():
     """The address of a real cluster."""
     from distributed import LocalCluster
 
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(processes=True, **options) as cluster:
         yield cluster.scheduler_address
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -69,12 +70,30 @@ def stored(tmp_path_factory):
     return folder
 
 
+def test_results_show_as_a_table_in_notebooks(stored, tmp_path):
+    store = RunStore(stored)
+    text = store._repr_html_()
+    cells = store.current()
+    assert text.count("<tr>") == 1 + len(cells)
+    for cell in cells:
+        mean = store.final_regrets([cell])[0] / len(cell.seeds)
+        row = f"<td>{cell.policy_label}</td><td>{len(cell.seeds)}</td><td>{mean:.4g}</td>"
+        assert row in text
+    assert "no results" in RunStore(tmp_path)._repr_html_()
+
+
 def test_results_are_tidy_and_complete(stored):
     frame = load_results(stored)
-    assert frame.shape == (2 * 3 * 5 * 20, 11)
+    assert frame.shape == (2 * 3 * 5 * 20, 12)
+    assert set(frame["environment.radius"]) == {1.0, 3.0}
     last = frame.filter(pl.col("round") == 60)
     assert last.select(KEYS[:3]).is_duplicated().sum() == 0
     assert (last.filter(pl.col("policy") == "Uniform")["error"].is_nan()).all()
+
+
+def test_a_store_says_what_it_holds(stored, tmp_path):
+    assert repr(RunStore(tmp_path)) == f"<RunStore {str(tmp_path)!r}: no results>"
+    assert "2 environments, 3 policies" in repr(RunStore(stored))
 
 
 def test_duckdb_reads_the_folder_as_it_is(stored):
@@ -241,7 +260,7 @@ def test_a_dask_worker_killed_in_the_middle_loses_nothing(tmp_path):
 
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         Client(cluster) as client,
     ):
@@ -479,6 +498,49 @@ seeds = 2
     assert [world.horizon for _, world, _ in study.worlds()] == [50]
     assert "# a remark" in new
     assert changed(text) == text
+
+
+def test_a_part_of_a_study_is_a_study():
+    study, text = read_study(
+        "paper-figure", environments="drifting, S = 3,SignFlip", policies="AutoDOMD,DOMD-GLB, sharp"
+    )
+    worlds = ["drifting, S = 3", "piecewise-stationary, S = 1", "piecewise-stationary, S = 3"]
+    assert [label for label, _, _ in study.worlds()] == worlds
+    whole = {cell.key for cell in cells_of(read_study("paper-figure")[0], 20)}
+    cells = cells_of(study, 20)
+    assert {cell.policy_label for cell in cells} == {"AutoDOMD", "DOMD-GLB, sharp"}
+    assert len(cells) == 6
+    assert {cell.key for cell in cells} <= whole
+    assert cells_of(parse_study(text, "again"), 20) == cells
+
+
+def test_parts_of_sweeps_and_horizons_keep_their_options():
+    def labels(name, **part):
+        study = read_study(name, **part)[0]
+        return [(cell.environment_label, cell.policy_label) for cell in cells_of(study, 100)]
+
+    assert labels(
+        "sensitivity", environments="drifting, S = 1", policies="gamma = 0.98,eta = 4"
+    ) == [
+        ("drifting, S = 1", "gamma = 0.98"),
+        ("drifting, S = 1", "eta = 4"),
+    ]
+    world = "one flip, S = 1, T = 100000"
+    assert labels("unknown-drift", environments=world, policies="AutoDOMD") == [(world, "AutoDOMD")]
+    only = read_study("quick", environments="Circle")[0]  # rivals of flips have no place here
+    assert "DGLUCB" not in {entry.type for entry in only.policies}
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"policies": "AutoDOM"}, "no policy 'AutoDOM': did you mean 'AutoDOMD'"),
+        ({"environments": "drifting, S = 2"}, "no environment 'drifting'"),
+    ],
+)
+def test_names_that_a_study_does_not_have_are_refused(part, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        read_study("paper-figure", **part)
 
 
 def test_values_that_a_class_refuses_are_refused_before_anything_runs():

@@ -179,20 +179,25 @@ def versions():
         }
         for name, path in RIVALS.items()
     }
-    return {name: Versions().of_roots(some) for name, some in roots.items()}
+    found = Versions()  # reads every file once
+    return {name: found.of_roots(some) for name, some in roots.items()}
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
+    """A copy of all sources, and the versions of the rivals in it."""
     folder = tmp_path_factory.mktemp("sources")
     shutil.copytree(Path(driftbandit.__path__[0]), folder / "driftbandit")
-    return folder
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(code_version, "HERE", folder)
+        return folder, versions()
 
 
 def concerned_by(edit, file, copy, monkeypatch):
     """The rivals whose version changes with an edit of a file, which is taken back."""
-    monkeypatch.setattr(code_version, "HERE", copy)
-    before, path = versions(), copy / "driftbandit" / file
+    folder, before = copy
+    monkeypatch.setattr(code_version, "HERE", folder)
+    path = folder / "driftbandit" / file
     text = path.read_text()
     path.write_text(edit(text))
     after = versions()
@@ -244,6 +249,7 @@ from driftbandit.lab.run.code_version import Versions, roots_of
 from driftbandit.policies.catalogue import CATALOGUE
 
 world, package = Jumps(horizon=8, jumps=1), Path(sys.modules["driftbandit"].__path__[0])
+versions = Versions()
 for entry in CATALOGUE:
     build = getattr(entry.policy, "from_theory", None) if entry.policy is not AutoDOMD else None
     policy = build(world.problem) if build else entry.policy(problem=world.problem)
@@ -254,7 +260,7 @@ for entry in CATALOGUE:
     play(policy, world, (0, 1), 4)
     sys.setprofile(None)
     roots = roots_of(*recipes)
-    known = {str(path) for path in Versions().sources(roots).modules(roots).values()}
+    known = {str(path) for path in versions.sources(roots).modules(roots).values()}
     used = {file for file in used if str(package) in file and "__init__" not in file}
     assert len(used) > 5
     assert used <= known, (entry.policy, used - known)
@@ -351,6 +357,7 @@ def dask(tmp_path_factory):
         log.close()
 
 
+@pytest.mark.slow
 def test_the_example_runs_here_on_dask_and_on_a_scheduler_elsewhere(mine, dask):
     here = run(mine, "--out", "here")
     assert here.returncode == 0, here.stderr

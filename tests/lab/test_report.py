@@ -18,7 +18,7 @@ from driftbandit.lab.report.figures import WIDTHS, draw_regret, spread
 from driftbandit.lab.report.page import aligned
 from driftbandit.lab.report.report import names_of, write_report
 from driftbandit.lab.report.summary import SMOOTHING, chosen, curves, final_regrets, finals
-from driftbandit.lab.report.sweeps import sweeps
+from driftbandit.lab.report.sweeps import grids, sweeps
 from driftbandit.lab.report.tables import overview, panels, to_latex, to_markdown
 from driftbandit.lab.run.cells import cells_of
 from driftbandit.lab.run.store import RunStore
@@ -411,6 +411,42 @@ def test_sweeps_are_lines_over_values_where_all_else_stays_the_same():
     assert scale.halves == pytest.approx([QUANTILE * 2.0 / 2] * 3)
 
 
+def test_two_swept_numbers_are_named_lines_and_a_grid():
+    text = STUDY.replace(
+        'type = "DOMD"',
+        'type = "DOMD"\nscale = [0.1, 0.2, 0.4]\nregularization = [1.0, 5.0, 25.0]\n'
+        'label = "scale {scale}, lambda {regularization}"',
+    )
+    study = parse_study(text, "swept twice")
+    lines = [
+        {"environment": w, "policy": p, "mean": 10.0 * k, "deviation": 2.0, "seeds": 4}
+        for w, world, _ in study.worlds()
+        for k, (p, _, _) in enumerate(study.contenders(world))
+    ]
+    cells = cells_of(study, 4)
+    found = sweeps(cells, pl.DataFrame(lines))
+    assert len(found) == 2 * (3 + 3)  # each number, at each value of the other, in each environment
+    assert len({(sweep.quantity, sweep.line) for sweep in found}) == len(found)
+    assert f"{WORLDS[0]}, regularization = 25" in {sweep.line for sweep in found}
+    first = grids(cells, pl.DataFrame(lines))[0]
+    assert (first.quantities, first.across) == (("regularization", "scale"), (0.1, 0.2, 0.4))
+    start = next(k for k, x in enumerate(lines) if x["policy"].startswith("scale 0.1"))
+    means = [x["mean"] for x in lines[start : start + 9]]
+    np.testing.assert_allclose(np.transpose(first.regrets), np.reshape(means, (3, 3)))
+
+
+def test_tables_have_the_columns_that_are_asked_for(store, tmp_path):
+    (table, _) = panels(finals(store), columns=["p", "regret"])
+    assert table.header == ("policy", "p", "regret")
+    assert any(row[2].best for row in table.rows)
+    with pytest.raises(ValueError, match="no column 'regrets': there are seeds, regret"):
+        panels(finals(store), columns=["regrets"])
+    paths = write_report(store.folder, tmp_path, columns=["regret"])
+    latex = paths["tex"].read_text()
+    labels = re.findall(r"\\label{(tab:[a-z0-9-]+)}", latex)
+    assert len(labels) == len(set(labels)) == latex.count(r"\begin{table}")
+
+
 def test_decimal_points_of_a_column_stand_one_below_the_other():
     texts = aligned(["108 ± 6.45", "25.8 ± 10", "0 ± 0", "–", "1.25 ± 100"])
     points = [text.replace("\u2008", ".").split("±")[0].index(".") for text in texts if "±" in text]
@@ -500,7 +536,9 @@ def drawn(browser, number=None):
     if number is not None:
         browser.execute_script(f"charts[{number}].scrollIntoView()")
         wait_until(
-            browser, f"charts[{number}].querySelector('.line') !== null || !boxes[1].checked"
+            browser,
+            f"charts[{number}].querySelector('.line') !== null || "
+            "[...boxes].every(box => !box.checked)",
         )
     return browser.execute_script(
         "return charts.map(c => [...c.querySelectorAll('.line')]"

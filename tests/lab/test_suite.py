@@ -13,7 +13,7 @@ from scipy import stats
 
 import tiny
 from driftbandit import GLBOMD, Stream, Uniform, datasets, random_environment, simulate
-from driftbandit.lab import Engine
+from driftbandit.lab import Engine, read_study
 from driftbandit.lab.report import scorecards
 from driftbandit.lab.run import suite as suites
 from driftbandit.policies.catalogue import CATALOGUE
@@ -327,3 +327,21 @@ def test_what_is_no_card_is_named(tmp_path, text):
     path.write_text(text, encoding="latin-1")
     with pytest.raises(ValueError, match=r"a\.json is no card of a suite"):
         scorecards.read_card(path)
+
+
+@pytest.mark.parametrize("name", ["suite-1", "suite-2", "suite-3"])
+def test_every_policy_of_the_catalogue_is_on_the_leaderboard_with_the_papers_readings(name):
+    study, _ = suites.read_suite(name).study(*suites.contenders(["all"]))
+    kinds = {entry.type for entry in study.policies}
+    assert kinds == {entry.policy.__name__ for entry in CATALOGUE} - {"Oracle"}
+    figure = {entry.type: entry.model_extra for entry in read_study("paper-figure")[0].policies}
+    for entry in (*study.policies, *read_study("many-worlds")[0].policies):
+        if entry.type in ("BVDGLMUCB", "SCDGLUCB", "MASTER"):
+            assert entry.model_extra["reading"] == figure[entry.type]["reading"]
+
+
+def test_many_worlds_has_every_policy_on_twenty_seeds():
+    study = read_study("many-worlds")[0]
+    kinds = {entry.type for entry in study.policies}
+    assert kinds == {entry.policy.__name__ for entry in CATALOGUE} - {"Oracle", "Greedy"}
+    assert all((entry.seeds or study.seeds) >= 20 for entry in study.policies)

@@ -289,9 +289,9 @@ def test_an_older_database_is_brought_up_to_date(url):
         loop.decide({"age": 30}, ARMS, id="d")
     with psycopg.connect(url, autocommit=True) as base:
         base.execute("DROP TABLE snapshot")
-        base.execute("DROP TABLE checkpoint_piece")
+        base.execute("DROP TABLE checkpoint_piece, key_row")
         base.execute("ALTER TABLE loop DROP COLUMN unpurged")
-        base.execute("DROP INDEX rare")
+        base.execute("DROP INDEX rare, cancelled")
         base.execute("ALTER TABLE event DROP COLUMN k, DROP COLUMN v, DROP COLUMN seal")
         base.execute("DELETE FROM driftbandit_migration WHERE step >= 3")
     with Loop(url) as one, Loop(url) as two:

@@ -14,6 +14,7 @@ from driftbandit.loop import erasure
 from driftbandit.loop.errors import LedgerError, UnfinishedErasureError
 from driftbandit.loop.storage import postgres as postgres_store
 from driftbandit.loop.storage import sqlite as sqlite_store
+from driftbandit.loop.storage.free_space import PageFile
 from driftbandit.loop.writing import writer
 
 FEATURES = Features(context={"city": Category(size=4)}, arm={"p": Number(0, 1)})
@@ -161,19 +162,42 @@ def test_free_space_of_pages_keeps_nothing(tmp_path, no_wait_for_the_disk):
             assert copies(path) == 0, n
 
 
-def test_a_large_file_is_left_to_a_quiet_hour(tmp_path, monkeypatch):
-    monkeypatch.setattr(erasure, "PATIENCE", 0.0)
-    monkeypatch.setattr(erasure, "AGAIN", 0.05)
-    monkeypatch.setattr(sqlite_store, "REWRITTEN", 1000)
-    path = tmp_path / "a.db"
-    with Loop(path, **NEW) as loop:
-        fill(loop, 20)
-        with pytest.raises(UnfinishedErasureError, match="VACUUM"):
-            loop.erase(key=WHO)
-        base = sqlite3.connect(path)
-        base.execute("VACUUM")
-        base.close()
+def test_closing_does_not_wait_for_a_large_file(tmp_path, monkeypatch, no_wait_for_the_disk):
+    path, overwrite = tmp_path / "a.db", PageFile.overwrite
+    monkeypatch.setattr(sqlite_store, "LOOK", 1)
+    monkeypatch.setattr(sqlite_store, "STEP", 1)
+    monkeypatch.setattr(PageFile, "overwrite", lambda *a: time.sleep(0.2) or overwrite(*a))
+    loop = Loop(path, **NEW)
+    fill(loop, 200)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(refused(loop)))
+    thread.start()
+    until(lambda: loop.ledger.unpurged() is not None)
+    begun = time.monotonic()
+    loop.close()
+    thread.join()
+    assert time.monotonic() - begun < 3.0
+    assert "closed" in found[0]
+    monkeypatch.undo()
+    monkeypatch.setattr(erasure, "AGAIN", 0.02)
+    with Loop(path) as loop:
         until(lambda: loop.ledger.unpurged() is None)
+    assert copies(path) == 0
+
+
+def refused(loop):
+    try:
+        loop.erase(key=WHO)
+    except (UnfinishedErasureError, LedgerError) as error:
+        return str(error)
+
+
+def test_where_free_space_cannot_be_overwritten_the_file_is_rewritten(tmp_path, monkeypatch):
+    path = tmp_path / "a.db"
+    monkeypatch.setattr(sqlite_store, "descriptor_of", lambda _: None)
+    with Loop(path, training="inline", **NEW) as loop:
+        fill(loop)
+        loop.erase(key=WHO)
         assert copies(path) == 0
 
 
@@ -209,7 +233,7 @@ def test_postgres_with_an_old_reader(postgres, monkeypatch):
 def test_a_large_table_is_left_to_a_quiet_hour(postgres, monkeypatch):
     monkeypatch.setattr(erasure, "PATIENCE", 0.0)
     monkeypatch.setattr(erasure, "AGAIN", 0.05)
-    monkeypatch.setattr(postgres_store, "REWRITTEN", 1000)
+    monkeypatch.setattr(postgres_store, "REWRITTEN", 16_000)  # more than an empty table has
     url = postgres.url()
     with Loop(url, **NEW) as loop:
         fill(loop, 20)

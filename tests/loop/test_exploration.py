@@ -224,7 +224,7 @@ def slate(rule, bandit, X, id):
     """k arms by a rule, from the rows X (k, K, dim) of every position, and their probabilities."""
     names = list(range(X.shape[1]))
     asked = Request({}, names, [{} for _ in names], None, len(X), id, None)
-    view = View(bandit, "DOMD", 0, 0, 0.0, bandit.theta)
+    view = View(bandit, "DOMD", 0, 0, 0.0)
     arms, p = decided(Settings(exploration=rule), asked, "active", (7,), X, view)
     return np.array(arms), p
 

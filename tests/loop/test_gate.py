@@ -16,7 +16,7 @@ from driftbandit import Features, Floor, Guard, InverseGap, Loop, Number, Reward
 from driftbandit.estimators import leads
 from driftbandit.estimators.increments import LoggedArms
 from driftbandit.loop.candidates.comparison import Errors, lead
-from driftbandit.loop.candidates.totals import Outcome, Plan, Row, Totals
+from driftbandit.loop.candidates.totals import Outcome, Row, Totals, TrialPlan
 from driftbandit.loop.state.spending import Spending, Turn, part
 from driftbandit.loop.storage.events import Event, encode
 from driftbandit.loop.training import replay
@@ -320,8 +320,29 @@ def test_rewards_that_are_lost_for_one_policy_block_its_promotion(tmp_path, how)
         assert (losses[0].often, losses[0].arm, losses[0].lost) == ("more", "x", losses[0].rows)
         assert 0.3 * losses[0].rows < losses[0].expected < 0.8 * losses[0].rows
         assert losses[0].words() in repr(loop.compare())
+        arms = [(each.arm, each.often) for each in loop.compare().arm_losses if each.why == how]
+        assert ("x", "more") in arms
         again = replay.replay(loop.ledger, loop.runtime.reread(), None)
         assert again.candidates.digest == loop.runtime.candidates.digest
+
+
+def test_rewards_that_are_lost_for_one_arm_block_promotions_where_policies_lose_alike(tmp_path):
+    """Both play each arm equally often on the whole, so only the arms tell."""
+    with opened(tmp_path / "a.db", reward=Reward(0, 1, wait=50), **EVEN) as loop:
+        loop.shadow("same", exploration=EVEN["exploration"], history=False)
+        loop.trial("same", share=0.5)
+        rng = np.random.default_rng(0)
+        for t in range(250):
+            made, at = loop.decide({"age": 30}, ARMS, at=100.0 * t), 100.0 * t
+            happy = rng.random() < 0.3
+            if happy or made.arm != "x":
+                loop.reward(made.id, float(happy), at=at)
+        found = loop.compare()
+        assert found.losses == ()
+        assert [(each.why, each.arm, each.often) for each in found.arm_losses][:1] == [
+            ("missing", "x", "more")
+        ]
+        assert found.arm_losses[0].words() in repr(found)
 
 
 def test_a_candidate_must_not_be_worse_by_a_margin(tmp_path):
@@ -361,4 +382,4 @@ def test_plans_of_candidates_survive_a_restart(tmp_path):
     with Loop(tmp_path / "a.db", training="inline") as loop:
         assert loop.compare().to_dict() == before
         assert loop.settings.plans == {"sharp": (1, 0.15)}
-        assert Plan(*loop.settings.plans["sharp"]).effect == 0.15
+        assert TrialPlan(*loop.settings.plans["sharp"]).effect == 0.15

@@ -11,6 +11,7 @@ import pytest
 from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.state.reward_windows import Example, RewardWindows
 from driftbandit.loop.storage.events import Event, encode, plain
+from driftbandit.loop.storage.key_rows import Numbers
 from driftbandit.loop.storage.ledger import Ledger
 from naive_book import examples
 
@@ -70,7 +71,7 @@ def test_all_of_a_group_or_nothing(ledger):
     with pytest.raises(LedgerError, match=r"(?i)unique"):
         ledger.append([event(2), event(3), event(2)])
     with pytest.raises(LedgerError, match=r"(?i)unique"):
-        ledger.append([event(2), event(3), event(2)], [(3, b"state")])
+        ledger.append([event(2), event(3), event(2)], [(event(3), Numbers(b"state"))])
     assert [e.seq for e in ledger.read()] == [1]
     assert ledger.checkpoints() == []
 
@@ -83,8 +84,10 @@ def test_an_id_decides_once(ledger):
 
 def test_checkpoints_and_what_they_replace(ledger, address):
     marks = [event(k, "checkpoint") for k in (4, 8)]
-    ledger.append([event(1, "declare"), event(2), event(3), marks[0]], [(4, b"four")])
-    ledger.append([event(5), event(6), event(7), marks[1]], [(8, b"eight")])
+    ledger.append(
+        [event(1, "declare"), event(2), event(3), marks[0]], [(marks[0], Numbers(b"four"))]
+    )
+    ledger.append([event(5), event(6), event(7), marks[1]], [(marks[1], Numbers(b"eight"))])
     assert ledger.checkpoints() == marks
     assert ledger.state(4) == b"four"
     anchor = ledger.rest_on(8, start=6, seq=9, at=0.0)
@@ -106,7 +109,11 @@ def test_erased_text_leaves_the_file(in_file):
     in_file.append([event(1, key="ann", data=secret), event(2, key="bob")])
     in_file.append([event(3, "reward", id="d1", data=secret)])
     assert in_file.about("ann") == (1, [1, 3])
-    in_file.erase([1, 3], [event(4, "erase"), event(5, "checkpoint")], [(5, b"state")])
+    in_file.erase(
+        [1, 3],
+        [event(4, "erase"), event(5, "checkpoint")],
+        [(event(5, "checkpoint"), Numbers(b"state"))],
+    )
     assert in_file.purge(in_file.unpurged()) == ""
     in_file.purged(in_file.unpurged())
     assert in_file.unpurged() is None

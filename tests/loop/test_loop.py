@@ -107,6 +107,11 @@ def by_hand(loop):
     return bandit
 
 
+def lasting(why):
+    """What an explanation says of the decision; its bonus is of the moment when it is asked."""
+    return why._replace(bonus=None)
+
+
 def test_learner_is_a_function_of_the_log(tmp_path):
     with opened(tmp_path) as loop:
         made = play(loop)
@@ -120,7 +125,7 @@ def test_learner_is_a_function_of_the_log(tmp_path):
         play(loop, start=600.0, seed=1)
         check(loop)
         assert loop.audit(made[30].id).agrees
-        assert loop.audit(made[30].id).why == made[30].why
+        assert lasting(loop.audit(made[30].id).why) == lasting(made[30].why)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +197,7 @@ def test_a_retry_gives_the_same_answer(tmp_path):
         play(loop, start=10.0)
         same = loop.decide(rare, ARMS, id="mine", key="ann", default="b", at=0.0)
         assert same == made
-        assert same.why == made.why
+        assert lasting(same.why) == lasting(made.why)
         assert loop.counts["decide"] == 61
         for other in ({"age": 32}, rare | {"country": "NL"}):
             with pytest.raises(ValueError, match="another decision"):

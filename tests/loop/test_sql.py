@@ -14,7 +14,15 @@ from driftbandit.loop.storage.ledger import Ledger
 
 SOURCES = Path(driftbandit.__file__).parent
 STORES = ("sqlite", "postgres")
-ASKING = {"ask", "run", "ask_writer", "_ask", "_try"}  # calls whose first argument is a query
+ASKING = {
+    "ask",
+    "run",
+    "run_many",
+    "_pages",
+    "ask_writer",
+    "_ask",
+    "_try",
+}  # calls whose first argument is a query
 LOCKED = {"turn", "read"}  # calls of a lock, which pass a query on
 NEW = {"features": Features(arm={"price": Number(0, 9)}), "reward": Reward(0, 1)}
 

@@ -1,9 +1,12 @@
 """Many calls at once give what they give one after the other."""
 
+import time
+
 import pytest
 
 from driftbandit import DOMD, Category, Features, Loop, Number, Reward
 from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.writing import writer
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
@@ -83,3 +86,23 @@ def test_a_group_of_decisions_is_audited_and_repeated(tmp_path):
         assert loop.submit_many([]) == []
     with pytest.raises(LedgerError, match="closed"):
         loop.submit_many(asked)
+
+
+def test_after_a_batch_no_caller_waits_for_as_many_others(monkeypatch):
+    """The writer waits for callers that it has just served; a batch is one of them."""
+    monkeypatch.setattr(writer, "MOST_LINGER", 1.0)
+    with Loop(":memory:", features=FEATURES, reward=Reward(0, 1), policy=DOMD) as loop:
+        append = loop.ledger.append
+
+        def slow(*given):
+            time.sleep(0.3)
+            append(*given)
+
+        monkeypatch.setattr(loop.ledger, "append", slow)
+        spent = []
+        for _ in range(3):
+            loop.submit_many([("decide", {"context": {"age": 30}, "arms": ARMS})] * 20)
+            begun = time.monotonic()
+            loop.decide({"age": 30}, ARMS)
+            spent.append(time.monotonic() - begun)
+        assert min(spent) < 0.4  # and not half of a write more

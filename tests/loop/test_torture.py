@@ -263,13 +263,16 @@ def test_erasures_under_readers(tmp_path, monkeypatch):
 
 VICTIM = """
     import sys, threading
-    from driftbandit import AutoDOMD, Features, Loop, Number, Reward
+    from driftbandit import DOMD, AutoDOMD, Features, Loop, Number, Reward
+    from driftbandit.loop.learning import key_cache
     from driftbandit.loop.writing import writer
 
-    writer.EVERY, writer.PAUSE = 20, 0.01
+    writer.EVERY, writer.PAUSE, key_cache.MEMORY = 20, 0.01, 1000
+    keyed = sys.argv[2] == "keyed"
+    options = {"policy": DOMD, "key": "user_id"} if keyed else {"policy": AutoDOMD}
     features = Features(context={"age": Number(0, 10)}, arm={"price": Number(0, 10)})
     reward = Reward(0, 1, wait=0.02, missing=0)
-    loop = Loop(sys.argv[1], features=features, reward=reward, policy=AutoDOMD, exploration=0.1)
+    loop = Loop(sys.argv[1], features=features, reward=reward, exploration=0.1, **options)
     lock = threading.Lock()
 
     def work(k):
@@ -278,7 +281,8 @@ VICTIM = """
             n += 1
             slate = n % 3 == 0
             arms = {"a": {"price": k}, "b": {"price": 9}}
-            made = loop.decide({"age": n % 10}, arms, k=2 if slate else None)
+            who = f"user {n % 25}" if keyed else None
+            made = loop.decide({"age": n % 10}, arms, k=2 if slate else None, key=who)
             said = loop.reward(made.id, n % 2, position=n % 2 if slate else None)
             with lock:
                 print(made.id, said, loop.counts["decide"], flush=True)
@@ -289,9 +293,9 @@ VICTIM = """
 """
 
 
-def killed(path, seconds):
+def killed(path, kind, seconds):
     """What a process printed before it was killed, so many seconds after its first line."""
-    command = [sys.executable, "-c", textwrap.dedent(VICTIM), path]
+    command = [sys.executable, "-c", textwrap.dedent(VICTIM), path, kind]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         text = process.stdout.readline()  # it lives
         time.sleep(seconds)
@@ -300,10 +304,11 @@ def killed(path, seconds):
     return [line.split() for line in text.splitlines() if len(line.split()) == 3]
 
 
-def test_kill_at_any_moment(tmp_path):
+@pytest.mark.parametrize("kind", ["one learner", "keyed"])
+def test_kill_at_any_moment(tmp_path, kind):
     path, rng, acknowledged, head = str(tmp_path / "a.db"), random.Random(7), {}, None
-    for _ in range(200 if LONG else 3):
-        for id, said, _ in killed(path, rng.uniform(0.0, 0.3)):
+    for _ in range(100 if LONG else 3):
+        for id, said, _ in killed(path, kind, rng.uniform(0.0, 0.3)):
             acknowledged[id] = said
         (chain,) = verify(path, head=head)
         assert chain.holds, chain

@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 
 import driftbandit
-from driftbandit import DAL, MASTER, AutoDOMD, Bandit, Policy, Problem, simulate
+from driftbandit import (
+    DAL,
+    MASTER,
+    AutoDOMD,
+    Bandit,
+    LinUCB,
+    Policy,
+    Problem,
+    Scores,
+    simulate,
+)
 from driftbandit.checks import check_policy, policy_checks
 from driftbandit.lab import read_study
 from driftbandit.policies.catalogue import CATALOGUE
@@ -165,3 +175,32 @@ def test_trajectories_of_the_comparison_are_the_stored_ones():
 
 if __name__ == "__main__":
     GOLDEN.write_text(json.dumps(trajectories(), indent=1) + "\n")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stubborn(LinUCB):
+    def scores(self, memory, arms):
+        mean, bonus, upper = super().scores(memory, arms)
+        return Scores(mean, bonus, upper + 1.0)
+
+
+def test_a_broken_promise_is_always_named():
+    """Also where the check itself gives no message."""
+    with pytest.raises(AssertionError, match="Stubborn breaks the promise 'choice is the largest"):
+        check_policy(Stubborn(problem=Problem(dim=3, radius=1.0), regularization=1.0))
+
+
+def test_a_subclass_does_not_carry_the_name_of_the_paper():
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Wider(LinUCB):
+        pass
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Named(LinUCB):
+        @property
+        def name(self):
+            return "LinUCB, mine"
+
+    problem = Problem(dim=3, radius=1.0)
+    names = [kind(problem=problem, regularization=1.0).name for kind in (LinUCB, Wider, Named)]
+    assert names == ["LinUCB", "Wider", "LinUCB, mine"]

@@ -277,7 +277,7 @@ def test_unknown_candidates_and_loops(port, loop):
 
 def test_the_default_acts_after_a_demotion(port, loop):
     assert ask(port, "PATCH", loop, {"guard": True})[0] == 200
-    play(port, loop, 0, 201, default="b")  # the guard looks every 100 rows
+    play(port, loop, 0, 501, default="b")  # the guard looks every 100 rows; draws are by loop
     until(port, loop, ("default", {}))
     asked = {"candidate": "live", "expected_live": "default"}
     status, problem, _ = ask(port, "POST", f"{loop}/promotion", asked)

@@ -16,10 +16,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from driftbandit import DOMD, Category, Features, Loop, Number, Reward
+from driftbandit import DOMD, Category, Features, Loop, Number, Reward, plugins
 from driftbandit.service.http import connections
 from driftbandit.service.http.auth import ApiKeys
 from driftbandit.service.limits import Limits, UnderWay
+from driftbandit.service.pool import loop_pool
 from driftbandit.service.pool.batcher import GROUP, SCORED, Batcher, FairQueue, Submission
 from serving import ARMS, NEWS, Process, ask, in_thread, until_ready
 
@@ -443,3 +444,49 @@ def stop_database(postgres):
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     return pids
+
+
+# ---- loops that there are not, and types that a request may not name
+
+
+def test_loops_that_there_are_not_cost_a_database_few_reads(postgres, monkeypatch):
+    """Each such request opened two connections."""
+    reads, names = [], loop_pool.names
+    monkeypatch.setattr(loop_pool, "names", lambda *a, **k: reads.append(1) or names(*a, **k))
+    with in_thread(postgres.url()) as port:
+        before = len(reads)
+
+        def flood(who):
+            for k in range(5):
+                path = f"/v1/loops/no{who}{k}/decisions"
+                assert ask(port, "POST", path, {"context": {}, "arms": ARMS})[0] == 404
+
+        begun = time.monotonic()
+        threads = [threading.Thread(target=flood, args=(who,)) for who in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        spent = time.monotonic() - begun
+    assert 1 <= len(reads) - before <= 2 + spent / loop_pool.BETWEEN
+
+
+NESTED = [
+    {"type": "Evil"},
+    {"type": "Number", "low": {"type": "Evil"}, "high": 1},
+    {"type": "Number", "low": 0, "high": [{"type": "Evil"}]},
+    {"type": "Category", "values": [{"type": "Evil"}]},
+    {"type": "Category", "values": [["a", {"type": "Evil"}]]},
+]
+
+
+@pytest.mark.parametrize("column", NESTED)
+def test_no_type_in_a_request_imports_a_plug_in(port, monkeypatch, column):
+    asked = []
+    monkeypatch.setattr(plugins, "offered", asked.append)
+    features = {"context": {"a": column}, "arm": {"b": {"type": "Flag"}}}
+    said = {**NEWS, "features": features}
+    assert ask(port, "PUT", "/v1/loops/nested", said)[0] in (400, 422)
+    rule = {"type": "Thompson", "uniform": [{"type": "Evil"}]}
+    assert ask(port, "PUT", "/v1/loops/nested", {**NEWS, "exploration": rule})[0] in (400, 422)
+    assert asked == []

@@ -1,5 +1,7 @@
-"""The TypeScript client against a real service, with Node, and its types against the messages."""
+"""The TypeScript client against a real service, with Node, and its types against the document."""
 
+import fcntl
+import json
 import os
 import re
 import shutil
@@ -10,12 +12,13 @@ import pytest
 
 from driftbandit import __version__
 from driftbandit.service.limits import Limits
-from driftbandit.service.schema import messages as m
 from serving import ARMS, NEWS, ask, in_thread
 
 FOLDER = Path(__file__).parents[2] / "clients" / "typescript"
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="needs Node")
+needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
+INSTALL = ["npm", "install", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"]
 
 
 @pytest.fixture
@@ -35,10 +38,72 @@ def node(url, *arguments):
 @needs_node
 @pytest.mark.slow
 def test_the_client_with_a_service(url):
-    done = node(url, "--test", "test/")
+    done = node(url, "--test", "test/client.test.js")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "# pass 9" in done.stdout
     assert "# skipped 0" in done.stdout
+
+
+def install():
+    """Install what the client is built and tested with, in a folder that git ignores."""
+    with (FOLDER / "package.json").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may install them
+        needed = json.load(lock)["devDependencies"]
+        if not all((FOLDER / "node_modules" / name).exists() for name in needed):
+            subprocess.run(INSTALL, cwd=FOLDER, check=True, capture_output=True, timeout=120)
+
+
+@pytest.fixture
+def packages():
+    """The official packages of OpenFeature."""
+    install()
+
+
+@pytest.fixture
+def compiler():
+    """The generator of types, and TypeScript."""
+    try:
+        install()
+    except subprocess.SubprocessError as error:
+        pytest.skip(f"npm cannot install openapi-typescript and typescript: {error}")
+
+
+def run_script(name, *arguments, **env):
+    """Run a script of package.json."""
+    command = ["npm", "run", name, "--", *arguments]
+    env = os.environ | env
+    return subprocess.run(command, cwd=FOLDER, env=env, capture_output=True, text=True, timeout=60)
+
+
+@needs_node
+@needs_npm
+def test_the_official_providers_of_openfeature(url, packages):
+    port = int(url.rsplit(":", 1)[1])
+    sticky = {**NEWS, "arms": ARMS, "sticky": "7d"}
+    assert ask(port, "PUT", "/v1/loops/banner", sticky)[0] == 201
+    done = node(url, "--test", "test/openfeature.test.js")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "# pass 3" in done.stdout
+    counts = ask(port, "GET", "/v1/loops/banner/health")[1]["counts"]
+    assert (counts["decide"], counts["reward counted"]) == (2, 1)  # ann and cyd, however often
+    assert "decide" not in ask(port, "GET", "/v1/loops/news/health")[1]["counts"]
+
+
+@needs_node
+@needs_npm
+def test_the_page_about_openfeature_runs_in_node(url, packages):
+    text = (FOLDER / "../../docs/openfeature.md").read_text()
+    (script,) = re.findall(r"```sh\n(.*?)```", text, flags=re.S)
+    env = os.environ | {"URL": url}
+    subprocess.run(["bash", "-euc", script], env=env, check=True, capture_output=True)
+    (program,) = re.findall(r"```js\n(.*?)```", text, flags=re.S)
+    done = node(url, "--input-type=module", "-e", program)
+    assert done.returncode == 0, done.stderr
+    value, reason, propensity = done.stdout.split()
+    assert (value in ("summer", "winter"), reason) == (True, "SPLIT")
+    assert 0.0 < float(propensity) <= 1.0
+    counts = ask(int(url.rsplit(":", 1)[1]), "GET", "/v1/loops/banner/health")[1]["counts"]
+    assert counts["reward counted"] == 1
 
 
 @needs_node
@@ -56,20 +121,26 @@ def test_its_pages_run(url, page):
     assert (arm in {*ARMS, "summer", "winter"}, outcome) == (True, "counted")
 
 
-@pytest.mark.parametrize(
-    ("interface", "message", "apart"),
-    [
-        ("Decision", m.DecisionResponse, set()),
-        ("Place", m.ServedPosition, set()),
-        ("DecideOptions", m.DecisionRequest, {"context", "at"}),  # an argument; the client's clock
-        ("Problem", m.ProblemDetails, {"difference", "leads"}),  # of requests it does not make
-    ],
-)
-def test_its_types_have_the_fields_of_the_messages(interface, message, apart):
-    text = (FOLDER / "client.d.ts").read_text()
-    body = re.search(rf"interface {interface} {{\n(.*?)^}}", text, flags=re.M | re.S)[1]
-    named = set(re.findall(r"^  (\w+)\??:", body, flags=re.M))
-    assert named == {*message.__struct_fields__} - apart
+@needs_node
+@needs_npm
+def test_its_types_are_generated_from_the_document_of_today(url, compiler):
+    done = run_script("types", "--check", URL=url)
+    remedy = "start a service, and run `URL=http://... npm run types` in clients/typescript"
+    assert done.returncode == 0, f"{remedy}: {done.stdout}{done.stderr}"
+
+
+@needs_node
+@needs_npm
+def test_programs_with_its_types_compile_and_mistakes_do_not(compiler):
+    done = run_script("check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_it_is_published_with_all_its_files_and_needs_no_other_package():
+    package = json.loads((FOLDER / "package.json").read_text())
+    own = {file.name for kind in ("*.js", "*.d.ts") for file in FOLDER.glob(kind)}
+    assert set(package["files"]) == own
+    assert not {"dependencies", "peerDependencies"} & package.keys()
 
 
 def test_its_version_is_that_of_the_library():

@@ -35,6 +35,7 @@ def stored(claims):
 def test_numbers_in_sentences_are_filled_or_said_to_be_missing(claims, monkeypatch, tmp_path):
     readme = importlib.import_module("benchmarks.readme")
     page = "It is <!-- say: widths -->wrong<!-- end --> wide.\n<!-- table: spread -->\n<!-- end -->"
+    page += readme.AGE
     full = readme.filled(page)
     assert f"-->{claims.widths()}<!--" in full
     assert "| eta |" in full
@@ -52,7 +53,7 @@ def test_ahead_needs_the_whole_interval(claims):
     assert [claims.standing(lines[name]) for name in "ABC"] == ["ahead", "level", "behind"]
     assert claims.ahead(lines, ("A", "B", "C", "D", "absent")) == ["D", "A"]
     assert claims.listed(lines, ["D"]) == "D 7"
-    assert claims.listed(lines, []) == "nobody"
+    assert claims.listed(lines, []) == "none"
 
 
 def test_quarters_are_shares_of_the_final_regret(claims):

@@ -1,10 +1,14 @@
 """The command line as a stranger runs it."""
 
 import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
 from driftbandit import cli
 from driftbandit.lab import load_results
@@ -62,6 +66,56 @@ def test_a_file_in_the_way_is_one_line(tmp_path):
 
 def test_no_arguments_shows_help(tmp_path):
     assert "reproduce" in driftbandit(cwd=tmp_path).stdout
+
+
+def commands(path, command):
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands([*path, name], inner)
+
+
+def test_help_is_for_users():
+    """No types of Python, no paths of the repository, and commands by what they are for."""
+    runner = CliRunner()
+    for path, _ in commands([], get_command(cli.app)):
+        shown = runner.invoke(cli.app, [*path, "--help"]).stdout
+        assert "<bool>" not in shown, path
+        assert "docs/" not in shown, path
+    top = runner.invoke(cli.app, ["--help"]).stdout
+    places = [top.index(f"─ {group} ─") for group in cli.GROUPS]
+    assert places == sorted(places)
+    assert list(cli.GROUPS) == ["Serve", "Decide and evaluate", "Research"]
+
+
+def test_the_commands_of_the_evidence_page_run_on_its_log(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "evidence.md").read_text()
+    program = re.search(r"```python\n(.*?)^columns = ", page, flags=re.M | re.S)[1]
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    script = re.search(r"```sh\n(driftbandit .*?)```", page, flags=re.S)[1].replace("\\\n", " ")
+    for line in script.splitlines():
+        done = driftbandit(*shlex.split(line)[1:], cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "evaluation" / "evaluation.html").exists()
+    assert (tmp_path / "learner.npz").exists()
+    done = driftbandit("evaluate", "log.parquet", cwd=tmp_path)
+    assert "--column action=" in done.stderr
+    assert "columns=" not in done.stderr
+
+
+def test_regrets_are_sorted_and_say_which_is_least(capsys):
+    means = {"LinUCB": 90.0, "AutoDOMD": 10.0, "Oracle": 0.0}
+    show_regrets(
+        [
+            {"environment": "drift", "policy": name, "mean": mean, "deviation": 1.0, "seeds": 3}
+            | {"late_us": 12.34}
+            for name, mean in means.items()
+        ]
+    )
+    shown = capsys.readouterr().out
+    assert shown.index("Oracle") < shown.index("AutoDOMD") < shown.index("LinUCB")
+    assert "lower is better" in " ".join(shown.split())
+    assert "12.3" in shown
+    assert "Least regret, of 1 environments: AutoDOMD in 1." in shown
 
 
 def test_markup_in_labels_is_text(capsys):

@@ -40,6 +40,14 @@ def test_windows_runs_what_make_test_runs_elsewhere():
     assert rest == [*commands("lint"), *commands("test")]
 
 
+def test_all_tests_of_kernels_also_run_with_plain_python():
+    (command,) = (line for line in commands("test") if "NUMBA_DISABLE_JIT" in line)
+    places = [ROOT / word for word in command.split() if word.startswith("tests/")]
+    marked = [p for p in (ROOT / "tests").rglob("test_*.py") if "mark.kernel" in p.read_text()]
+    own = Path(__file__)
+    assert [p for p in marked if p != own and not any(map(p.is_relative_to, places))] == []
+
+
 def test_ci_runs_every_python_that_is_promised():
     start = "Programming Language :: Python :: 3."
     promised = [c.split()[-1] for c in PROJECT["classifiers"] if c.startswith(start)]

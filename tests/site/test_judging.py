@@ -111,6 +111,38 @@ def test_rare_clicks_end_in_one_line_for_all(benchmark, monkeypatch, results):
     assert len(rare.table().splitlines()) == 11
 
 
+def test_drawn_environments_are_compared_draw_by_draw_and_axis_by_axis(
+    benchmark, monkeypatch, results
+):
+    drawn, tables = benchmark("drawn"), benchmark("tables")
+    grid = {"discount": (0.9, 1.0), "regularization": (1.0,), "bonus": (0.0, 2.0)}
+    monkeypatch.setattr(drawn, "GRID", grid)
+    monkeypatch.setattr(drawn, "HORIZON", 60)
+    monkeypatch.setattr(drawn, "FEWEST", 1)
+    tables.write("drawn-settings", list(drawn.chosen_lines(range(2), range(3))))
+    chosen = drawn.settings("drawn-settings")
+    world = drawn.random_environment(1, horizon=60)
+    regrets = {
+        (gamma, bonus): simulate(
+            drawn.fixed(world, {"discount": gamma, "regularization": 1.0, "bonus": bonus}),
+            world,
+            range(3),
+        ).total.mean()
+        for gamma in (0.9, 1.0)
+        for bonus in (0.0, 2.0)
+    }
+    assert (chosen[1]["discount"], chosen[1]["bonus"]) == min(regrets, key=regrets.get)
+    found = list(drawn.lines(chosen, range(4, 6)))
+    ratios = {line["draw"]: line["ratio"] for line in found}
+    assert ratios["at rest"] == ratios["all"] == pytest.approx(np.sqrt(ratios[0] * ratios[1]))
+    worst = max(ratios["at rest"], ratios["fixed arms"], ratios["fresh arms"])
+    assert drawn.figures(found) == {"all": ratios["all"], "worst axis": worst}
+    tables.write("drawn", found)
+    assert len(drawn.axes_table().splitlines()) == 6
+    assert not set(drawn.CHOOSE) & set(drawn.JUDGE)
+    assert not set(drawn.DESIGN) & set(drawn.JUDGED)
+
+
 def test_a_run_is_locked_in_by_its_last_rounds(benchmark, monkeypatch, results):
     lockin, tables = benchmark("lockin"), benchmark("tables")
     monkeypatch.setattr(lockin, "TOGETHER", 2)

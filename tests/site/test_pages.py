@@ -17,8 +17,8 @@ FENCE = re.compile(r"^(`{3,})([^`\n]*)\n(.*?)^\1$", flags=re.M | re.S)
 COMMANDS = ("driftbandit", "make", "pip", "python", "curl")
 RUN = {
     "python": "tests/site/test_project.py, tests/site/test_site.py",
-    "toml": "tests/lab/test_plugins.py",
-    "py": "tests/service/test_openfeature.py",  # needs a service
+    "toml": "tests/lab/test_plugins.py, tests/lab/test_five_jobs.py",
+    "py": "tests/service/test_openfeature.py (needs a service), tests/lab/test_five_jobs.py",
     "js": "tests/service/test_typescript.py",
 }
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -69,7 +69,8 @@ def python(words):
         parts = words[1].split(".")
         return any(ROOT.joinpath(*parts[:-1], parts[-1] + end).exists() for end in (".py", ""))
     files = [word for word in words if word.endswith(".py")]
-    return words[0] in ("-m", "-c", *files) and all((ROOT / file).exists() for file in files)
+    there = ((ROOT / file).exists() or (ROOT / "examples" / file).exists() for file in files)
+    return words[0] in ("-m", "-c", *files) and all(there)
 
 
 CHECKS = {"driftbandit": driftbandit, "make": make, "pip": pip, "python": python}
@@ -124,6 +125,29 @@ def test_output_on_a_page_is_filled_in_by_a_command():
             bare = re.sub(r"<!-- (?:output|table): .*?<!-- end -->", "", text, flags=re.S)
             typed = [body for kind, body in blocks(bare) if not kind and not is_shell(kind, body)]
             assert typed == [], f"{page}: show it with <!-- output: name cell -->"
+
+
+WIDE = 88  # characters of code that fit beside the contents of a page
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "CHANGELOG.md"])
+def test_code_fits_its_column(page):
+    for kind, text in blocks((ROOT / page).read_text()):
+        if kind in (*RUN, "sh"):
+            assert [line for line in text.splitlines() if len(line) > WIDE] == [], page
+
+
+# Words of prose.md, rules 1 and 5: people who do not exist, and furniture.
+UNNAMED = ("nobody", "somebody", "everybody", "anybody", "whoever")
+FURNITURE = ("door", "desk", "clerk", "hatch", "hearing", "luggage", "twin")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "CHANGELOG.md"])
+def test_sentences_name_who_acts(page):
+    text = re.sub(r"`[^`\n]*`", "", re.sub(FENCE, "", (ROOT / page).read_text()))
+    words = re.findall(r"[a-z]+", text.lower())
+    found = [word for word in words if word in UNNAMED or word.rstrip("s") in FURNITURE]
+    assert found == [], f"{page}: name the service, the client, the user"
 
 
 def anchors(text):

@@ -390,3 +390,28 @@ def test_more_dimensions_than_the_root_of_the_horizon_make_one_block_and_a_trivi
     if d > 32:
         assert theory.bob_selection(problem, block) > trivial
         assert theory.bob_regret_bound(problem) > trivial
+
+
+def test_one_insane_learner_among_many_is_seen():
+    policy = BOBDOMD(problem=replace(S1, horizon=60), block=9)
+    memory = policy.init(3)
+    assert len(policy.init().t) == 1
+    assert policy.sane(memory._replace(t=memory.t + 4, gain=np.full(3, 4.0)))
+    assert not policy.sane(memory._replace(t=memory.t + 4, gain=np.array([1.0, 4.1, 1.0])))
+    arm = np.array([0, len(policy.discounts), 0])
+    assert not policy.sane(memory._replace(arm=arm))
+    assert policy.sane(memory._replace(arm=arm - 1 + (arm == 0)))
+
+
+def test_chances_are_finite_for_weights_of_any_size():
+    shares = np.array([[0.5, 0.3, 0.2]])
+    for shift in (-2000.0, 0.0, 2000.0):
+        np.testing.assert_allclose(chances(np.log(shares) + shift), shares, rtol=1e-9)
+    np.testing.assert_allclose(chances(np.array([[0.0, -2000.0]])), [[1.0, 0.0]])
+
+
+def test_what_it_needs_is_bounded():
+    policy = BOBDOMD(problem=S1)
+    assert policy.least_bytes == 8 * 25
+    with pytest.raises(ValueError, match="delta"):
+        BOBDOMD(problem=S1, delta=1.5)

@@ -332,6 +332,13 @@ def test_sides_cross_where_a_condition_is_missing():
     assert "FAILS" in str(proof)
 
 
+def test_a_proof_shows_itself_in_a_line_and_in_a_notebook():
+    proof = theory.check(played(Circle(horizon=20), regularization=0.01, step=0.2))
+    failed = [one.place for one in proof if not one.holds]
+    assert repr(proof).endswith(f"not true: {', '.join(failed)}>" if failed else "all hold>")
+    assert proof._repr_html_().count("<tr>") == 1 + len(proof.inequalities)
+
+
 def test_blocks_of_pairs_change_nothing(monkeypatch):
     run = played(WORLDS[0][0])
     whole = theory.check(run)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit.checks.recipes import check_recipe, same
+from driftbandit.checks.recipes import check_recipe, run_checks, same
 from driftbandit.environments import Environment, Simulated
 from driftbandit.policies import Policy
 from driftbandit.simulation import simulate
@@ -15,8 +15,7 @@ from driftbandit.simulation import simulate
 
 def check_environment(environment: Environment) -> None:
     """Raise AssertionError if the environment breaks the contract of `Environment`."""
-    for check in environment_checks():
-        check(environment)
+    run_checks(environment_checks(), environment)
 
 
 def environment_checks() -> tuple[Callable[[Environment], None], ...]:

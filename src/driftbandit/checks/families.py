@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit.bandit import Bandit
-from driftbandit.checks.recipes import check_recipe
+from driftbandit.checks.recipes import check_recipe, run_checks
 from driftbandit.checks.rewards import (
     check_draws,
     check_moments,
@@ -34,9 +34,8 @@ FINAL = "link", "range", "support", "contains"
 
 def check_family(family: Family, S: float = 3.0) -> None:
     """Raise AssertionError that names the method if the family breaks the contract of `Family`."""
-    for check in family_checks():
-        with np.errstate(all="ignore"):
-            check(family, S)
+    with np.errstate(all="ignore"):
+        run_checks(family_checks(), family, S)
 
 
 def family_checks() -> tuple[Callable[[Family, float], None], ...]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit.bandit import Bandit
-from driftbandit.checks.recipes import check_recipe, same
+from driftbandit.checks.recipes import check_recipe, run_checks, same
 from driftbandit.policies import Policy
 
 ROUNDS, N_ARMS = 25, 7
@@ -19,8 +19,7 @@ ROUNDS, N_ARMS = 25, 7
 
 def check_policy(policy: Policy) -> None:
     """Raise AssertionError if the policy breaks the contract of `Policy`."""
-    for check in policy_checks():
-        check(policy)
+    run_checks(policy_checks(), policy)
 
 
 def policy_checks() -> tuple[Callable[[Policy], None], ...]:

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 import json
 import pickle
+import traceback
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from driftbandit.recipe import Recipe
+
+
+def run_checks(checks: Iterable[Callable[..., None]], subject: Any, *more: Any) -> None:
+    """Run checks one by one; an AssertionError names the promise that is broken, and where."""
+    for check in checks:
+        try:
+            check(subject, *more)
+        except AssertionError as error:
+            if str(error):
+                raise
+            promise = check.__name__.removeprefix("check_").replace("_", " ")
+            line = traceback.extract_tb(error.__traceback__)[-1].line
+            said = f"{type(subject).__name__} breaks the promise {promise!r}: not true is `{line}`"
+            raise AssertionError(said) from error
 
 
 def check_recipe(recipe: Any) -> None:

@@ -1,4 +1,4 @@
-"""The n learners of AutoDOMD in one row: judge, teach, renew, share, pool.
+"""The n learners of AutoDOMD in one row: judge, train, renew, share, pool.
 
 All learners learn from every observed reward, whoever would have chosen it, so their predictions
 of it can be compared without any exploration of their own.
@@ -47,7 +47,7 @@ from driftbandit.core.layout import (
 from driftbandit.core.linalg import dot, inverse
 from driftbandit.core.links import log_likelihood, mean_slope
 from driftbandit.core.projection import project, project_by_solves
-from driftbandit.core.windows import learners, pooled, usual_at, window
+from driftbandit.core.views import learners, pooled, usual_at, view
 
 REFILL = 0.9  # part of a curvature that is left when lambda is refilled
 REFRESH = 256  # rounds after which P is computed anew from H at the latest, against rounding
@@ -59,7 +59,7 @@ TOO_LITTLE = 1e-3  # learners of less weight are left out of the pooled covarian
 
 
 @atomic
-def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag) -> bool:
+def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, high_dim: Flag) -> bool:
     """The mixture sees that x gave r, `steps` after it last learnt. False, and nothing has
     changed, if x is no context or r no reward."""
     if not learnable(q, x, r):
@@ -73,7 +73,7 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag
     lead = judge(q, g, numbers, thetas, x, r)
     suspect(row, usual_at(d) + 1, suspicion(q, numbers, row[T]) - before)
     forget(q, numbers, Hs, Ps, steps, row[T] % REFRESH, u)
-    teach(q, g, numbers, thetas, Hs, Ps, x, r, u, large)
+    train(q, g, numbers, thetas, Hs, Ps, x, r, u, high_dim)
     renew(q, numbers, thetas, Hs, Ps, lead, u)
     share(q, numbers, row[T])
     weigh(q, numbers, lead, w)
@@ -127,7 +127,7 @@ def judge(q: Floats, g: float, numbers: Floats, thetas: Floats, x: Floats, r: fl
 @inlined
 def tracks(numbers: Floats) -> Floats:
     """The weights of all learners in the first track, then in the second."""
-    return window(numbers, WEIGHT, (2 * numbers.shape[1],))
+    return view(numbers, WEIGHT, (2 * numbers.shape[1],))
 
 
 @inlined
@@ -184,7 +184,7 @@ def refill(kept: float, old: Floats, more: float, H: Floats, P: Floats, u: Float
 
 
 @inlined
-def teach(
+def train(
     q: Floats,
     g: float,
     numbers: Floats,
@@ -194,9 +194,9 @@ def teach(
     x: Floats,
     r: float,
     u: Floats,
-    large: Flag,
+    high_dim: Flag,
 ) -> None:
-    """One step of Algorithm 1 with eta = 1 for every learner, with its level where it is taught
+    """One step of Algorithm 1 with eta = 1 for every learner, with its level where it is trained
     with one."""
     n, d = thetas.shape
     for k in range(n):
@@ -210,10 +210,10 @@ def teach(
         w = descend(q, 1.0, g, level + dot(x, theta), theta, x, r, u)
         if dot(theta, theta) > S * S:
             done = False
-            if large is not None:
+            if high_dim is not None:
                 done = project_by_solves(Ps[k], c, True, w, x, u, theta, S)
             if not done:
-                project(c, Hs[k], w, x, theta, S, large)
+                project(c, Hs[k], w, x, theta, S, high_dim)
         w = mean_slope(q, level + dot(x, theta))[1] / g
         add_outer(Hs[k], w / c, x)
         add_outer(Ps[k], -c * w / (1.0 + w * dot(x, u)), u)  # Sherman and Morrison

@@ -25,6 +25,7 @@ from driftbandit.core.layout import (
     OPEN,
     RARE,
     SCALE,
+    WIDENING,
     D,
     Flag,
     Floats,
@@ -36,10 +37,11 @@ from driftbandit.core.layout import (
 from driftbandit.core.linalg import EPS, dot, factor, inverse, inverse_norm, measure, solve
 from driftbandit.core.links import mean_slope, possible
 from driftbandit.core.projection import project, project_by_solves
-from driftbandit.core.windows import pooled, window
+from driftbandit.core.views import pooled, usual_at, view
 from driftbandit.families import LEAST_G
 from driftbandit.theory.radius import Radius, beta, discounted_count
 
+LONG_MEMORY = 1e4  # rounds, from which on a bonus widens
 LONGEST = 250.0  # sum of mu' after which g follows a dispersion that moves: 1,000 rounds or more
 
 for formula in (beta, discounted_count):  # plain Python, and also for kernels
@@ -47,7 +49,7 @@ for formula in (beta, discounted_count):  # plain Python, and also for kernels
 
 
 @atomic
-def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag) -> bool:
+def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, high_dim: Flag) -> bool:
     """One discounted mirror-descent step (eq. 1) after `steps` of ageing, then the curvature at
     the new iterate. False, and nothing has changed, if x is no context or r no reward."""
     if not learnable(q, x, r):
@@ -56,18 +58,18 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag
     theta, H = pooled(row, d)
     disperse(q, row, x, theta, r)
     F, work = np.empty((d, d)), np.empty(2 * d)
-    u, x = window(work, 0, (d,)), copied(x, window(work, d, (d,)))  # x may be a view of the row
+    u, x = view(work, 0, (d,)), copied(x, view(work, d, (d,)))  # x may be a view of the row
     gamma = q[GAMMA] if steps == 1.0 else q[GAMMA] ** steps
     age(gamma, q[LAM], H)  # A_t = gamma H_t + (1 - gamma) lambda I, in place of H_t
-    factor(H, F, large)
-    solve(F, x, u, large)  # u = A_t^-1 x
+    factor(H, F, high_dim)
+    solve(F, x, u, high_dim)  # u = A_t^-1 x
     w = descend(q, q[ETA], g, dot(x, theta), theta, x, r, u)
     if dot(theta, theta) > q[S] * q[S]:  # in the norm of Atil = A_t + eta mu'/g x x'
         done = False
-        if large is not None:
+        if high_dim is not None:
             done = project_by_solves(F, 1.0, False, w, x, u, theta, q[S])
         if not done:
-            project(1.0, H, w, x, theta, q[S], large)
+            project(1.0, H, w, x, theta, q[S], high_dim)
     w = mean_slope(q, dot(x, theta))[1] / g
     add_outer(H, w, x)  # H_{t+1} = A_t + mu'(x'theta_{t+1})/g x x'
     row[T] += 1.0
@@ -75,7 +77,7 @@ def learn(q: Floats, row: Floats, x: Floats, r: float, steps: float, large: Flag
     if int(row[T]) % max(16, d // 2) == 0:
         inverse(H, F, u)
         row[FLOOR] = max(row[FLOOR], 1.0 / row_sum(F))
-    work[0] = 0.0  # numba frees an array after its last use by name, so windows need this
+    work[0] = 0.0  # numba frees an array after its last use by name, so views need this
     return True
 
 
@@ -163,7 +165,7 @@ def add_outer(A: Floats, w: float, x: Floats) -> None:
 
 
 @atomic
-def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large: Flag) -> int:
+def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, high_dim: Flag) -> int:
     """best = the arms that maximise x'theta_t + beta_t ||x||_{H_t^-1} (eq. 3), best first, ties to
     the lowest index; or x'theta for one draw of theta, if there is noise. Returns the best, or -1
     if an arm is no context.
@@ -175,14 +177,11 @@ def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large:
     if d != q[D] or n < k or k == 0:
         return -1
     theta, H = pooled(row, d)
-    F, work, X = np.empty((d, d)), np.empty(2 * d + 2 * n + 1), window(arms, 0, (n * d,))
-    y, drawn = window(work, 0, (d,)), window(work, d, (d,))
-    bound, value = window(work, 2 * d, (n,)), window(work, 2 * d + n, (n + 1,))
-    factor(H, F, large)
-    radius = Radius(q[CONSTANT], q[LOG_ROUND], q[LOG_MASS], q[MASS], q[GAMMA])
-    width = q[SCALE] * beta(radius, row[T] + 1.0)
-    if q[RARE] > 0.0:
-        width *= rarity(q, X, theta, n)
+    F, work, X = np.empty((d, d)), np.empty(2 * d + 2 * n + 1), view(arms, 0, (n * d,))
+    y, drawn = view(work, 0, (d,)), view(work, d, (d,))
+    bound, value = view(work, 2 * d, (n,)), view(work, 2 * d + n, (n + 1,))
+    factor(H, F, high_dim)
+    width = width_of_bonus(q, row, X, theta, n)
     reach = width * longest(row[FLOOR], H)
     if noise.size > 0:
         draw(theta, F, width, noise, drawn)
@@ -195,7 +194,7 @@ def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large:
     for turn in range(-1, n if first >= 0 else -1):
         a = first if turn < 0 else turn  # the most promising first: few others then reach it
         if ahead(bound[a], a, value, last):
-            value[a] += width * inverse_norm(F, window(X, a * d, (d,)), y, large)
+            value[a] += width * inverse_norm(F, view(X, a * d, (d,)), y, high_dim)
             bound[a] = math.nan  # it has had its turn
             enter(a, value, best)
             last = best[k - 1]
@@ -204,25 +203,42 @@ def rank(q: Floats, row: Floats, arms: Floats, noise: Floats, best: Ints, large:
 
 
 @atomic
-def upper(q: Floats, row: Floats, arms: Floats, value: Floats, large: Flag) -> int:
-    """value = x'theta_t + beta_t ||x||_{H_t^-1} of every arm: what `rank` compares. Returns -1 if
-    an arm is no context."""
+def afford(
+    q: Floats, row: Floats, arms: Floats, penalty: Floats, optimism: float, high_dim: Flag
+) -> int:
+    """The arm that maximises mu(x'theta_t + optimism beta_t ||x||_{H_t^-1}) - penalty, ties to the
+    lowest index; -1 if an arm is no context."""
     n, d = arms.shape
-    if d != q[D] or n == 0:
+    if d != q[D] or n == 0 or penalty.size != n:
         return -1
     theta, H = pooled(row, d)
-    F, work, X = np.empty((d, d)), np.empty(d + n), window(arms, 0, (n * d,))
-    y, bound = window(work, 0, (d,)), window(work, d, (n,))
-    factor(H, F, large)
+    F, work, X = np.empty((d, d)), np.empty(d + 2 * n), view(arms, 0, (n * d,))
+    y, bound, value = view(work, 0, (d,)), view(work, d, (n,)), view(work, d + n, (n,))
+    factor(H, F, high_dim)
+    width = optimism * width_of_bonus(q, row, X, theta, n)
+    best = bounded(q, X, theta, 0.0, value, bound)
+    most = -math.inf
+    for a in range(n if best >= 0 else 0):
+        z = value[a] + width * inverse_norm(F, view(X, a * d, (d,)), y, high_dim)
+        worth = mean_slope(q, z)[0] - penalty[a]
+        if worth > most or a == 0:
+            best, most = a, worth
+    work[0] = 0.0  # as in `learn`
+    return best
+
+
+@inlined
+def width_of_bonus(q: Floats, row: Floats, X: Floats, theta: Floats, n: int) -> float:
+    """scale beta_t for n arms. AutoDOMD's grows with its effective memory: the longer an
+    environment rests, the longer an arm that was left by mistake would stay so."""
     radius = Radius(q[CONSTANT], q[LOG_ROUND], q[LOG_MASS], q[MASS], q[GAMMA])
     width = q[SCALE] * beta(radius, row[T] + 1.0)
+    if q[WIDENING] > 0.0:
+        memory = math.exp(row[usual_at(theta.size)])
+        width = math.sqrt(width * width + q[WIDENING] * math.log(1.0 + memory / LONG_MEMORY))
     if q[RARE] > 0.0:
         width *= rarity(q, X, theta, n)
-    first = bounded(q, X, theta, 0.0, value, bound)
-    for a in range(n if first >= 0 else 0):
-        value[a] += width * inverse_norm(F, window(X, a * d, (d,)), y, large)
-    work[0] = 0.0  # as in `learn`
-    return first
+    return width
 
 
 @inlined

@@ -5,7 +5,7 @@ A learner is one row of float64. DOMD's row is
     t, g, basis, floor, theta (d), H (d, d)
 
 and AutoDOMD's goes on with its K learners. Tables of fields say so in Python (`views`, `packed`);
-`learners_at` says the same to kernels (see `windows`). The recipe is no part of a row: it travels
+`learners_at` says the same to kernels (see `views`). The recipe is no part of a row: it travels
 beside it as another array.
 """
 
@@ -140,12 +140,13 @@ def learners_at(d: int, n: int) -> tuple[int, int, int, int]:
     LAM,
     ETA,
     SCALE,
+    WIDENING,  # of AutoDOMD's bonus with its effective memory, or 0
     RARE,  # power of mu'(z)/mu'(0) by which the bonus shrinks where rewards are rare
     CONSTANT,  # of `theory.Radius`
     LOG_ROUND,
     LOG_MASS,
     MASS,
-) = range(18)
+) = range(19)
 # AutoDOMD's grid follows: numbers, then K of each of gamma, lambda, S, the prior of the first
 # track, that of the second, the pace of the level, and whether theta is taught with it.
 (
@@ -158,4 +159,4 @@ def learners_at(d: int, n: int) -> tuple[int, int, int, int]:
     MIXTURE,  # pool all learners, or follow the leader
     REVERTS,  # where a renewed learner's H holds the prior alone, theta goes back to 0
     GRID,
-) = range(18, 27)
+) = range(19, 28)

@@ -1,14 +1,14 @@
 """Small dense linear algebra for symmetric positive definite matrices.
 
-Loops below `large.LOOPS_BELOW` dimensions, where `large` is None; see there. Functions write into
-arrays they are given: at d = 5 an allocation costs as much as a solve.
+Loops below `high_dim.LOOPS_BELOW` dimensions, where `high_dim` is None; see there. Functions write
+into arrays they are given: at d = 5 an allocation costs as much as a solve.
 """
 
 from __future__ import annotations
 
 import math
 
-from driftbandit.core import large as lapack
+from driftbandit.core import high_dim as lapack
 from driftbandit.core.compiled import inlined, kernel
 from driftbandit.core.layout import Flag, Floats
 
@@ -35,12 +35,12 @@ def measure(X: Floats, at: int, y: Floats) -> tuple[float, float]:
 
 
 @kernel
-def factor(A: Floats, F: Floats, large: Flag) -> None:
+def factor(A: Floats, F: Floats, high_dim: Flag) -> None:
     """A = L D L' with unit lower L: F holds L' above its diagonal and 1/sqrt(D) on it.
 
     A pivot that rounding has left without a digit counts as eps of its diagonal entry.
     """
-    if large is not None and lapack.factor(A, F):
+    if high_dim is not None and lapack.factor(A, F):
         return
     for j in range(len(A)):
         pivot = A[j, j]
@@ -59,9 +59,9 @@ def factor(A: Floats, F: Floats, large: Flag) -> None:
 
 
 @kernel
-def solve(F: Floats, b: Floats, u: Floats, large: Flag) -> None:
+def solve(F: Floats, b: Floats, u: Floats, high_dim: Flag) -> None:
     """u = A^-1 b."""
-    if large is not None:
+    if high_dim is not None:
         for j in range(b.size):
             u[j] = b[j]
         lapack.forward(F, u)
@@ -82,10 +82,10 @@ def solve(F: Floats, b: Floats, u: Floats, large: Flag) -> None:
 
 
 @kernel
-def inverse_norm(F: Floats, x: Floats, y: Floats, large: Flag) -> float:
+def inverse_norm(F: Floats, x: Floats, y: Floats, high_dim: Flag) -> float:
     """||x||_{A^-1} = sqrt(y' D^-1 y) with L y = x; y is scratch."""
     total = 0.0
-    if large is not None:
+    if high_dim is not None:
         for j in range(y.size):
             y[j] = x[j]
         lapack.forward(F, y)

@@ -1,6 +1,7 @@
 """The mean of a reward, its slope and its log likelihood, compiled and finite for every float.
 
-q is a recipe: `q[LINK]` is the code of a shipped family, or the address of another (see `own`).
+q is a recipe: `q[LINK]` is the code of a shipped family, or the address of another (see
+`custom_family`).
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import math
 
 from driftbandit.core.compiled import inlined, kernel
+from driftbandit.core.custom_family import value
 from driftbandit.core.layout import HIGH, LINK, LOW, TRIALS, WHOLE, Floats
-from driftbandit.core.own import value
 from driftbandit.families import IDENTITY, LARGEST_EXPONENT, LOG, LOGIT
 
 

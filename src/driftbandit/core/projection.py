@@ -20,7 +20,7 @@ CLOSE = 1.0 + 1e-14  # rounding leaves no more of S to gain
 
 
 @kernel
-def project(c: float, A: Floats, w: float, x: Floats, v: Floats, S: float, large: Flag) -> None:
+def project(c: float, A: Floats, w: float, x: Floats, v: Floats, S: float, high_dim: Flag) -> None:
     """v <- its projection for M = c A + w x x', v outside the ball: a factorisation of M + nu I a
     step."""
     d, nu, length = v.size, 0.0, 0.0
@@ -31,13 +31,13 @@ def project(c: float, A: Floats, w: float, x: Floats, v: Floats, S: float, large
             M[j, k] = c * A[j, k] + w * (x[j] * x[k])
             b[j] += M[j, k] * v[k]
     for _ in range(100):
-        factor(M, F, large)
+        factor(M, F, high_dim)
         if nu > 0.0:
-            solve(F, b, v, large)
+            solve(F, b, v, high_dim)
         length = math.sqrt(dot(v, v))
         if length <= S * CLOSE:
             break
-        step = (length / inverse_norm(F, v, y, large)) ** 2 * (length - S) / S
+        step = (length / inverse_norm(F, v, y, high_dim)) ** 2 * (length - S) / S
         if nu + step <= nu:
             break
         nu += step

@@ -10,6 +10,7 @@ from driftbandit.environments.delay import Delay
 from driftbandit.environments.environment import Block, Environment
 from driftbandit.environments.levels import Levels
 from driftbandit.environments.paths import Circle, Jumps, RandomWalk, SignFlip, Stationary
+from driftbandit.environments.poison import Poison
 from driftbandit.environments.regimes import Bursts, Fading, OneCoordinate, Switching
 from driftbandit.environments.simulated import Simulated
 from driftbandit.environments.stream import Stream
@@ -29,6 +30,7 @@ __all__ = [
     "Jumps",
     "Levels",
     "OneCoordinate",
+    "Poison",
     "RandomWalk",
     "SignFlip",
     "Simulated",

@@ -10,7 +10,7 @@ import numpy as np
 
 from driftbandit import validate
 
-PATH, ARMS, REWARDS, POLICY, LENGTHS, ROUNDS, DELAYS = range(7)
+PATH, ARMS, REWARDS, POLICY, LENGTHS, ROUNDS, DELAYS, ATTACKS = range(8)
 
 
 def tape(seed: int, stream: int) -> np.random.Generator:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from driftbandit import validate
 from driftbandit.environments.arms import Arms, FreshArms, GivenArms
 from driftbandit.environments.environment import Block, Environment, Floats, Ints
-from driftbandit.environments.random_streams import PATH, REWARDS, tape
+from driftbandit.environments.poison import Poison
+from driftbandit.environments.random_streams import ATTACKS, PATH, REWARDS, tape
 from driftbandit.families import Bernoulli, Family, finite
 from driftbandit.problem import Problem
 
@@ -22,6 +24,8 @@ class SimulatedBlock(Block):
 
     luck: Floats  # (rounds, n)       uniform numbers that decide the rewards
     family: Family
+    poison: Poison | None = None
+    attacks: Floats | None = None  # (rounds, n)  uniform numbers that decide what is poisoned
 
     @cached_property
     def _natural(self) -> Floats:
@@ -34,7 +38,10 @@ class SimulatedBlock(Block):
 
     def play(self, t: int, choice: Ints) -> tuple[Floats, Floats]:
         z = self._natural[t][np.arange(len(choice)), choice]
-        return self.family.draw(z, self.luck[t]), self._best[t] - self.family.mu(z)
+        rewards, regret = self.family.draw(z, self.luck[t]), self._best[t] - self.family.mu(z)
+        if self.poison is not None and self.attacks is not None:
+            rewards = self.poison.seen(self.family, rewards, regret, self.attacks[t])
+        return rewards, regret
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +50,16 @@ class Simulated(Environment):
 
     `path_length` and `change_points` are bounds known beforehand; they are what theory gets
     through `problem`. `measure(seed)` gives P_T and Gamma_T of the path a seed really took.
+    `poison=Poison(...)` lets an adversary replace some of the rewards that learners see.
     """
 
     dim: int = 5
     radius: float = 1.0
     family: Family = field(default_factory=Bernoulli)
     arms: Arms = field(default_factory=FreshArms)
+    poison: Poison | None = None
+
+    absent: ClassVar[Mapping[str, Any]] = {"poison": None}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,6 +74,10 @@ class Simulated(Environment):
         if not isinstance(self.arms, Arms):
             raise ValueError(
                 f"arms must be FreshArms, FixedArms or GivenArms, got {validate.show(self.arms)}"
+            )
+        if self.poison is not None and not isinstance(self.poison, Poison):
+            raise ValueError(
+                f"poison must be one such as Poison(share=0.1), got {validate.show(self.poison)}"
             )
         if isinstance(self.arms, GivenArms):
             self._check_given(self.arms.arms)
@@ -124,9 +139,12 @@ class Simulated(Environment):
             )
         streams = [self.arms.stream(seed, self.dim) for seed in seeds]
         lucks = [tape(seed, REWARDS) for seed in seeds]
+        attacks = [tape(seed, ATTACKS) for seed in seeds] if self.poison is not None else []
         for start in range(0, self.horizon, size):
             theta = paths[start : start + size]
             rounds = len(theta)
             arms = np.stack([stream(rounds) for stream in streams], axis=1)
             luck = np.stack([rng.random(rounds) for rng in lucks], axis=1)
-            yield SimulatedBlock(arms, theta, luck, self.family)
+            drawn = [rng.random(rounds) for rng in attacks]
+            poisoned = np.stack(drawn, axis=1) if drawn else None
+            yield SimulatedBlock(arms, theta, luck, self.family, self.poison, poisoned)

@@ -8,8 +8,10 @@ from typing import Any
 
 
 def number(value: float) -> str:
-    """Four digits, and no exponent where none is needed."""
-    return f"{value:.4g}".replace("-", "−") if math.isfinite(value) else "–"
+    """Write three digits, and no exponent where none is needed."""
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:{',.0f' if abs(value) >= 999.5 else '.3g'}}".replace("-", "−")
 
 
 def between(low: float, high: float) -> str:

@@ -10,6 +10,8 @@ With weights w = pi(A)/h(A), rewards R from 0 to 1, and a reward model q:
 | dr | mean of w (R - q(A)) + sum_a pi(a) q(a) | without bias; varies less the better q is |
 | ips clipped, dr clipped | the same with min(w, clip) | see below |
 
+`shrinkage` has two more.
+
 Rewards are 0 to 1, so a clipped part is worth 0 to 1 each: the intervals of clipped estimates have
 that as a margin, by what could have been drawn. In logs whose probabilities and policies depend on
 the past, rows are no sample but differences of a martingale, for which there is a central limit
@@ -24,7 +26,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from driftbandit.estimators.increments import Floats, LoggedArms
-from driftbandit.estimators.overlap import Estimate, Overlap, interval
+from driftbandit.estimators.overlap import Estimate, Overlap, interval, variance_of_mean
 
 ESTIMATES = ("ips", "snips", "dm", "dr", "ips clipped", "dr clipped")
 ENOUGH, FEW = 100.0, 10.0  # effective rows and events below which intervals are rough
@@ -56,20 +58,20 @@ def estimates(total: Floats, seen: Overlap, level: float, clip: float) -> dict[s
     ips, dr = s["wR"] / n, s["dr"] / n
     floor = (_ratio(s["wwRR"], s["wwR"]) * ips * seen.second / n - ips**2) / n
     out = {
-        "ips": interval(ips, max(_variance(n, s["wR"], s["wwRR"]), floor), event, level),
+        "ips": interval(ips, max(variance_of_mean(n, s["wR"], s["wwRR"]), floor), event, level),
         "snips": snips([s[name] for name in ("w", "ww", "wR", "wwR", "wwRR")], seen, level),
         "dm": Estimate(q, math.nan, math.nan),
         "dr": interval(
             dr,
-            max(_variance(n, s["dr"], s["drdr"]), seen.noise(seen.second)),
+            max(variance_of_mean(n, s["dr"], s["drdr"]), seen.noise(seen.second)),
             surprise * event,
             level,
         ),
     }
     event, over, down = min(seen.heaviest, clip) / n, seen.over / n, seen.over_q / n
-    cut = interval(s["ips_c"] / n, _variance(n, s["ips_c"], s["ips_cc"]), event, level)
+    cut = interval(s["ips_c"] / n, variance_of_mean(n, s["ips_c"], s["ips_cc"]), event, level)
     out["ips clipped"] = cut._replace(high=min(cut.high + over, 1.0))
-    variance = max(_variance(n, s["dr_c"], s["dr_cc"]), seen.noise(seen.kept))
+    variance = max(variance_of_mean(n, s["dr_c"], s["dr_cc"]), seen.noise(seen.kept))
     cut = interval(s["dr_c"] / n, variance, surprise * event, level)
     ends = max(cut.low - down, 0.0), min(cut.high + over - down, 1.0)
     out["dr clipped"] = Estimate(cut.value, *ends)
@@ -94,7 +96,7 @@ def difference(total: Floats, seen: Overlap, level: float) -> Estimate:
     n, d, dd = total.tolist()
     if seen.second == 0.0:  # they never differ
         return Estimate(0.0, 0.0, 0.0)
-    variance = max(_variance(n, d, dd), seen.noise(seen.second))
+    variance = max(variance_of_mean(n, d, dd), seen.noise(seen.second))
     return interval(d / n, variance, seen.heaviest / n, level, low=-1.0)
 
 
@@ -110,12 +112,6 @@ def events(total: Floats) -> float:
 def rough(total: Floats, seen: Overlap) -> bool:
     """Whether too few rows or events carry the estimates for intervals of one look."""
     return seen.effective < ENOUGH or events(total) < FEW
-
-
-def _variance(n: float, total: float, squares: float) -> float:
-    """Of a mean of n terms, from their sum and that of their squares."""
-    mean = total / n
-    return max(squares / n - mean * mean, 0.0) / (n - 1.0) if n > 1.0 else math.nan
 
 
 def _ratio(above: float, below: float) -> float:

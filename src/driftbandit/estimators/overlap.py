@@ -100,8 +100,20 @@ def interval(
 ) -> Estimate:
     """The interval of a value from `low` to 1, whose estimate has this variance. One more event
     would move it by `event`. A value that is not known may be anything."""
-    z = NormalDist().inv_cdf(0.5 + 0.5 * level)
-    half = math.sqrt(z * z * variance + (math.log(2.0 / (1.0 - level)) * event) ** 2)
+    half = half_width(variance, event, level)
     if math.isnan(value + half):
         return Estimate(value, low, 1.0)
     return Estimate(value, *(min(max(end, low), 1.0) for end in (value - half, value + half)))
+
+
+def half_width(variance: float, event: float, level: float) -> float:
+    """Return how far an estimate with this variance may be off, if one more event would move it by
+    `event`."""
+    z = NormalDist().inv_cdf(0.5 + 0.5 * level)
+    return math.sqrt(z * z * variance + (math.log(2.0 / (1.0 - level)) * event) ** 2)
+
+
+def variance_of_mean(n: float, total: float, squares: float) -> float:
+    """Return the variance of a mean of n terms, from their sum and that of their squares."""
+    mean = total / n
+    return max(squares / n - mean * mean, 0.0) / (n - 1.0) if n > 1.0 else math.nan

@@ -33,7 +33,8 @@ from driftbandit import validate
 from driftbandit.evidence.reading.chunk import Floats
 from driftbandit.evidence.reading.ledger import Where
 from driftbandit.loop.candidates.candidate_set import CandidateSet
-from driftbandit.loop.learning.keyed import Keyed, KeyLearner
+from driftbandit.loop.learning.key_cache import KeyLearner
+from driftbandit.loop.learning.keyed import Keyed
 from driftbandit.loop.learning.learner import Learner, digest, fingerprint
 from driftbandit.loop.state.definition import CurrentDefinition, Definition
 from driftbandit.loop.state.reward_windows import Change, Example
@@ -186,8 +187,8 @@ def spread(where: Where, scheduler: str, workers: int | None) -> Keyed:
         known.declaration.timed_policy.warm()  # workers would race to compile
         state, changes = unfold(ledger, known, origin(ledger))
         assert isinstance(state.learner, Keyed)
-        with _client(scheduler, count, known) as (client, luggage):
-            work = _Work(client, where._replace(luggage=luggage), state.learner, count)
+        with _client(scheduler, count, known) as (client, plugins):
+            work = _Work(client, where._replace(plugins=plugins), state.learner, count)
             for examples, growth in _stretches(changes):
                 work.submit(examples, growth)
             return work.whole(known)
@@ -203,9 +204,9 @@ def _client(scheduler: str, workers: int | None, known: Definition) -> Iterator[
     from driftbandit.lab.run.plugin_files import PluginFiles
     from driftbandit.lab.run.workers import pool_of
 
-    luggage = PluginFiles.of_recipes([json.dumps(known.declaration.to_dict())])
-    with pool_of(workers or os.cpu_count() or 1, scheduler, luggage):
-        yield default_client(), luggage
+    plugins = PluginFiles.of_recipes([json.dumps(known.declaration.to_dict())])
+    with pool_of(workers or os.cpu_count() or 1, scheduler, plugins):
+        yield default_client(), plugins
 
 
 def _stretches(changes: Iterable[Change]) -> Iterator[tuple[list[Example], Event | None]]:

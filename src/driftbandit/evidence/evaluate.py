@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import validate
+from driftbandit.estimators import shrinkage
 from driftbandit.estimators.accumulators import Difference, Value
 from driftbandit.estimators.increments import LoggedArms
 from driftbandit.estimators.overlap import Overlap, overlap
@@ -20,6 +21,7 @@ from driftbandit.evidence.log import Examples, Log
 from driftbandit.evidence.models import Model, model_of
 from driftbandit.evidence.reading.chunk import Chunk, Floats
 from driftbandit.evidence.report.windows import LogWindows
+from driftbandit.evidence.spend import SpendSums
 from driftbandit.evidence.trained_policy import TrainedPolicy
 from driftbandit.loop.exploration import Rule
 from driftbandit.progress import rounds_bar
@@ -46,7 +48,8 @@ def evaluate(
 
     Candidates are policies (or their classes), `Always("a")`, `Default()`, `Uniform()` and `Logged()`, by name. A
     policy learns from the log as it goes and is asked before it is told, so its value is that of
-    *the policy trained on this log*. Nothing is used twice, and no sample is split.
+    *the policy trained on this log*. Nothing is used twice, and no sample is split. On the log of a
+    loop with budgets it decides at the logged prices, and `spend` says what it would have spent.
 
     | option | |
     |---|---|
@@ -111,7 +114,7 @@ class _Pass:
         self.values = {name: Value(clip) for name in playing}
         self.differences = {pair: Difference() for pair in pairs}
         self.overlaps = defaultdict[str | tuple[str, str], Overlap](Overlap)
-        self.windows, self.ratios = LogWindows(window), Ratios()
+        self.windows, self.ratios, self.spend = LogWindows(window), Ratios(), SpendSums()
         self.rows, self.complete, self.end = 0, True, -np.inf
         self.sizes: list[int] = []
 
@@ -128,6 +131,7 @@ class _Pass:
             arms = chunk.arms(log.least)
         if len(chunk):
             self._overlap(arms, pi, q, R)
+            self.spend.add(chunk, arms, pi)
             self._add(chunk, arms, self._columns(arms, pi, q, R), log)
 
     def _overlap(self, arms: LoggedArms, pi: dict[str, Floats], q: Floats, R: Floats) -> None:
@@ -147,15 +151,17 @@ class _Pass:
         self, arms: LoggedArms, pi: dict[str, Floats], q: Floats, R: Floats
     ) -> list[Floats]:
         own = [self.values[name].columns(arms, pi[name], q, R) for name in pi]
+        shrunk = [shrinkage.sums(arms, pi[name], q, R) for name in pi]
         both = self.differences.items()
-        return own + [each.columns(arms, (pi[a], pi[b]), q, R) for (a, b), each in both]
+        return own + shrunk + [each.columns(arms, (pi[a], pi[b]), q, R) for (a, b), each in both]
 
     def found(self, log: Log) -> Found:
         parts = np.split(self.windows.sums, np.cumsum(self.sizes)[:-1], axis=1)
         names, pairs = list(self.values), list(self.differences)
         return Found(
             values=dict(zip(names, parts)),
-            differences=dict(zip(pairs, parts[len(names) :])),
+            shrunk=dict(zip(names, parts[len(names) :])),
+            differences=dict(zip(pairs, parts[2 * len(names) :])),
             overlaps=self.overlaps,
             windows=self.windows,
             check=self.ratios.check(log.menus.names),
@@ -169,4 +175,5 @@ class _Pass:
             model=self.model.name,
             complete=self.complete,
             end=self.end,
+            spend=self.spend,
         )

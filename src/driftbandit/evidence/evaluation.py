@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from driftbandit.estimators import ope
+from driftbandit.estimators import ope, shrinkage
 from driftbandit.estimators.accumulators import Band, Difference, Value
 from driftbandit.estimators.overlap import Estimate, Overlap
 from driftbandit.estimators.planning import rows_between, rows_until
 from driftbandit.estimators.propensity_check import Check
+from driftbandit.estimators.spend import Spent
 from driftbandit.evidence.reading.chunk import Floats
 from driftbandit.evidence.report import sentences
 from driftbandit.evidence.report.windows import LogWindows
+from driftbandit.evidence.spend import SpendSums
 from driftbandit.html_table import table
 from driftbandit.units import Interval, Unit
 
@@ -34,6 +36,7 @@ class Found:
     """Sums by window, and what else a pass has seen."""
 
     values: Mapping[str, Floats]  # (windows, columns) by candidate
+    shrunk: Mapping[str, Floats]  # sums of `shrinkage`, by candidate
     differences: Mapping[tuple[str, str], Floats]
     overlaps: Mapping[str | tuple[str, str], Overlap]  # of candidates, and of differences
     windows: LogWindows
@@ -44,6 +47,7 @@ class Found:
     model: str
     complete: bool
     end: float  # time of the last row
+    spend: SpendSums
 
 
 class Worth(NamedTuple):
@@ -57,6 +61,7 @@ class Worth(NamedTuple):
     largest_weight: float
     support: float  # share of its choices that the log could have made
     absent: int  # rows in which an `Always` was not on offer
+    spend: dict[str, Spent]  # by budget of the loop: what it would spend for a decision
 
 
 class Gap(NamedTuple):
@@ -104,9 +109,8 @@ class Evaluation:
         sums = dict(zip(ope.SUMS, own.tolist()))
         band = Value.band(total, 1.0 - self.level)
         seen = self.found.overlaps[name]
-        found = ope.estimates(own, seen, self.level, self.clip).items()
         return Worth(
-            estimates={kind: self.unit.estimate(each) for kind, each in found},
+            estimates=self._estimates(name, own, seen),
             sequence=self.unit.interval(float(band.low), float(band.high)),
             effective=seen.effective,
             events=ope.events(own),
@@ -114,7 +118,14 @@ class Evaluation:
             largest_weight=self.found.largest[name],
             support=sums["support"] / sums["n"],
             absent=self.found.absent[name],
+            spend=self.found.spend.found(name, self.level),
         )
+
+    def _estimates(self, name: str, own: Floats, seen: Overlap) -> dict[str, Estimate]:
+        found = ope.estimates(own, seen, self.level, self.clip)
+        shrunk = self.found.shrunk[name].sum(axis=0)
+        found |= shrinkage.estimates(shrunk, seen, found["dr"], found["dm"].value)
+        return {kind: self.unit.estimate(each) for kind, each in found.items()}
 
     @property
     def alpha(self) -> float:

@@ -128,7 +128,7 @@ class Log:
         return Examples(chunk, X, np.array([r for r, _ in pairs]))
 
     def _fits(self, row: Chunk) -> bool:
-        """Whether one row can be taken; counted as bad if not."""
+        """Return whether one row can be taken; counted as bad if not."""
         try:
             self.reward.inside(float(row.reward[0]))
             encoded(self.features, row)

@@ -12,9 +12,10 @@ from driftbandit import validate
 from driftbandit.bandit import Bandit
 from driftbandit.estimators.increments import LoggedArms
 from driftbandit.evidence.log import Examples
-from driftbandit.evidence.reading.chunk import Chunk, Floats
+from driftbandit.evidence.reading.chunk import Budgets, Chunk, Floats
 from driftbandit.loop import time_discount
-from driftbandit.loop.exploration import Floor, Rule
+from driftbandit.loop.deciding import pricing
+from driftbandit.loop.exploration import Floor, Rule, Terms
 from driftbandit.loop.learning.learner import digest
 from driftbandit.policies.base import Policy
 from driftbandit.policies.rows import RowPolicy
@@ -64,11 +65,13 @@ class TrainedPolicy:
             self._catch_up(at[k])
             menu = X[first:last]
             if self.predicts:
-                np.dot(menu, self.bandit.theta, out=self.z[first:last])
-            if greedy and not self.policy.noise_size:
+                np.dot(self.bandit.placed(menu), self.bandit.theta, out=self.z[first:last])
+            if greedy and not self.policy.noise_size and not chunk.spend[k]:
                 pi[first + self.bandit.choose(menu)] = 1.0
             else:
-                pi[first:last] = self.rule.probabilities(self.bandit, menu, self._words(chunk, k))
+                pi[first:last] = self.rule.probabilities(
+                    self.bandit, menu, self._words(chunk, k), terms_of(chunk.spend[k])
+                )
             self._due.append((X[chosen[k]], r[k], at[k]))
         return pi
 
@@ -104,6 +107,11 @@ class TrainedPolicy:
             return None
         rows = self.policy.rows(self.bandit._memory)
         return digest(rows[0].astype("<f8").tobytes())
+
+
+def terms_of(budgets: Budgets) -> Terms | None:
+    """Return what budgets asked of a logged decision: a candidate decides at the same price."""
+    return pricing.terms([each.logged() for each in budgets.values()]) if budgets else None
 
 
 def made(policy: Any, problem: Problem, half_life: Any) -> Policy:

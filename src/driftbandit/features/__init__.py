@@ -5,7 +5,7 @@
 odd mappings. Nothing here knows policies, loops or the lab.
 """
 
-from driftbandit.features.declarations import Category, Feature, Flag, Number, Vector
+from driftbandit.features.declarations import Category, Feature, Flag, Item, Number, Vector
 from driftbandit.features.features import Features
 
-__all__ = ["Category", "Feature", "Features", "Flag", "Number", "Vector"]
+__all__ = ["Category", "Feature", "Features", "Flag", "Item", "Number", "Vector"]

@@ -1,4 +1,4 @@
-"""What a column is: a number, a category, a flag or a vector.
+"""What a column is: a number, a category, a flag, a vector or the name of an item.
 
 Each becomes a block of coordinates whose norm is at most 1 for every legal value.
 """
@@ -20,6 +20,7 @@ from driftbandit.recipe import Recipe
 
 WAVES = 5  # of a curve, unless it says how many: see `make bench-declarations`
 MOST_WAVES = 32
+SLOTS = 48  # names of items that are held, unless the column says how many
 MOST_NUMBERS = 4096  # of a vector that is projected
 
 
@@ -257,6 +258,41 @@ class Category(Feature):
         room = f", room={self.room}" if self.room else ""
         required = ", required=True" if self.required else ""
         return f"Category({validate.show(list(self.values))}{required}{room})"
+
+
+@dataclass(frozen=True, repr=False)
+class Item(Feature):
+    """The name of an arm that comes and goes, such as an article: it gets an effect of its own.
+
+    A new name begins at the prediction that its other columns give, and departs from it as its own
+    rewards come. The learner holds `slots` names; a name that has not been trained for the longest
+    time makes way, and is forgotten. So memory stays constant however many names there are: let
+    `slots` be about three times the names that are on offer at once. Text and whole numbers are
+    names; an arm without one has the shared prediction alone.
+
+    >>> Item(slots=2).coordinates("article")
+    ['article new', 'article slot 1', 'article slot 2']
+    """
+
+    slots: int = SLOTS
+    _: KW_ONLY
+    required: bool = False
+
+    def __post_init__(self) -> None:
+        self._check_required()
+        self._set(slots=validate.count("slots", self.slots, "names that are held"))
+
+    @property
+    def width(self) -> int:
+        return 1 + self.slots
+
+    @property
+    def example(self) -> str:
+        return ""
+
+    def coordinates(self, name: str) -> list[str]:
+        """Return the coordinate of a new item, and of those that hold a slot."""
+        return [f"{name} new"] + [f"{name} slot {k + 1}" for k in range(self.slots)]
 
 
 @dataclass(frozen=True, repr=False)

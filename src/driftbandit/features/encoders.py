@@ -1,7 +1,7 @@
 """One side of a declaration, context or arm, compiled: raw columns in, slots out.
 
 A slot is a coordinate that is not zero (`at`) and its `value`, both (slots, N). Columns of one kind
-are encoded together: numbers and flags, categories, vectors. Sums and functions run value by
+are encoded together: numbers and flags, categories, vectors, items. Sums and functions run value by
 value, so a row is the same alone, among others and in a frame. What is hashed, categories without a
 list and terms that are folded, has a hash that never changes.
 """
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from driftbandit.features import values
 from driftbandit.features.columns import Columns, Mappings
-from driftbandit.features.declarations import Category, Feature, Flag, Number, Vector
+from driftbandit.features.declarations import Category, Feature, Flag, Item, Number, Vector
+from driftbandit.problem import FIRST_NAME
 from driftbandit.validate import nearest, show
 
 Floats = NDArray[np.float64]
@@ -368,6 +369,34 @@ def _refuse_vector(name: str, f: Vector, column: list[Any]) -> None:
     raise ValueError(f"{name!r} mixes vectors of different kinds: pass arrays of one type")
 
 
+@lru_cache(maxsize=1 << 14)
+def name_number(text: str) -> float:
+    """Return the number that stands for the name of an item: 52 bits, so names differ in it."""
+    return FIRST_NAME + float(stable(text) >> 12)
+
+
+class Items:
+    """Items: a slot for the weight of the effect, and one for the number of the name."""
+
+    def __init__(self, features: Mapping[str, Item], starts: Mapping[str, int]) -> None:
+        self.features = features
+        self.labels = [name for name in features for _ in range(2)]
+        self.at = [starts[name] + j for name in features for j in range(2)]
+
+    def fill(self, columns: Columns, at: Ints, value: Floats, counts: Counts | None) -> None:
+        for k, (name, feature) in enumerate(self.features.items()):
+            names = [
+                0.0 if values.missing(each) else name_number(values.text(name, each))
+                for each in columns.values(name)
+            ]
+            value[2 * k + 1] = names
+            gone = value[2 * k + 1] == 0.0
+            if feature.required and gone.any():
+                values.refuse_missing(name)
+            value[2 * k, gone] = 0.0
+            count(counts, name, "missing", int(gone.sum()))
+
+
 class PlainRows:
     """Dicts that have all columns and no others."""
 
@@ -407,7 +436,7 @@ class Side:
         self._first = self._at[:, 0].tolist(), self._ones[:, 0].tolist()
         self._reals: Any = None
         self._finds: list[tuple[int, str, Coordinates]] = []
-        self._vectors: list[tuple[Any, slice]] = []
+        self._others: list[tuple[Any, slice]] = []  # vectors and items
         for part, own in self._parts:
             if isinstance(part, Reals):
                 self._reals = part
@@ -415,7 +444,7 @@ class Side:
                 finds = part.coordinates.items()
                 self._finds = [(own.start + k, *item) for k, item in enumerate(finds)]
             else:
-                self._vectors = [(part, own)]
+                self._others.append((part, own))
 
     def block(self, name: str) -> range:
         """The coordinates of a column."""
@@ -443,7 +472,7 @@ class Side:
             for k, name, find in self._finds:
                 at[k] = find[given.get(name)]
             slots = np.array(at)[:, None], np.array(value)[:, None]
-            for part, own in self._vectors:
+            for part, own in self._others:
                 columns = Mappings("a row", (given,), self.names)
                 part.fill(columns, slots[0][own], slots[1][own], None)
         except (ValueError, TypeError, OverflowError):
@@ -470,7 +499,9 @@ class Side:
 
 def _by_kind(features: Mapping[str, Feature]) -> list[tuple[Any, dict[str, Any]]]:
     """What encodes them, and the columns of each kind that there is."""
-    kinds = ((Reals, (Number, Flag)), (Categories, Category), (Vectors, Vector))
+    kinds: tuple[tuple[Any, Any], ...] = (
+        (Reals, (Number, Flag)), (Categories, Category), (Vectors, Vector), (Items, Item)
+    )  # fmt: skip
     chosen = (
         (part, {n: f for n, f in features.items() if isinstance(f, kind)}) for part, kind in kinds
     )

@@ -3,6 +3,8 @@
 The row of an arm is w (1, c) x (1, a): constant, context c, arm a, and their products. Constant,
 context, arm and products each get the same part of the squared norm, shared equally among the
 columns (or pairs of columns) in them. A column's own block has norm at most 1, so a row has, too.
+An item has a part of its own and no products: behind its weight stands the number of its name,
+which a learner turns into a slot (`policies.items`), so it has no weight and no length.
 
 If that is more than the limit, the terms of the context alone go first: all arms share them, so
 they cannot change which one is best. If it is still too much, the constant, the terms of the arm
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftbandit.features.columns import Columns, Frame
+from driftbandit.features.declarations import Item
 from driftbandit.features.encoders import ONE, Floats, Ints, Side, Slots, fold
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ Pair = tuple[str, str]  # of a context column and an arm column; ONE stands for 
 
 SHARED = 1  # the group of the context's own terms
 FOLDED = 0.25  # part of the coordinates that folded terms share, at least
+NAMED = 12  # pairs of columns that a summary names
 CHUNK = 1 << 15  # products at once: as many as fit into a core's cache
 log = logging.getLogger("driftbandit.features")
 
@@ -39,11 +43,12 @@ def new_pairs(features: Features) -> list[Pair]:
     """Pairs of columns that `base` did not have, by name: their order in dicts does not matter."""
     old = set() if features.base is None else set(all_pairs(features.base))
     contexts, arms = (ONE, *sorted(features.context)), (ONE, *sorted(features.arm))
-    listed = None if features.interactions is None else set(features.interactions)
+    listed, items = features.interactions, items_of(features)
     pairs = [
         (c, a)
         for c in contexts
         for a in arms
+        if a not in items
         if c == ONE or a == ONE or listed is None or (c, a) in listed
     ]
     if not has_shared_terms(features):
@@ -51,20 +56,34 @@ def new_pairs(features: Features) -> list[Pair]:
     return sorted((p for p in pairs if p not in old), key=lambda p: (_group(p), p))
 
 
+def items_of(features: Features) -> list[str]:
+    """Return the columns of arms that name an item: one, or none."""
+    return [name for name, each in features.arm.items() if isinstance(each, Item)]
+
+
+def room(features: Features) -> int | None:
+    """Return how many coordinates there are for what is no item; None for no limit."""
+    if features.limit is None:
+        return None
+    return features.limit - sum(features.arm[name].width for name in items_of(features))
+
+
 def has_shared_terms(features: Features) -> bool:
     """Return whether the terms of the context alone are in the row; growth leaves that as it is."""
     if features.base is not None:
         return has_shared_terms(features.base)
-    if features.encoding == 1 or features.limit is None:
+    limit = room(features)
+    if features.encoding == 1 or limit is None:
         return True
+    items = items_of(features)
     context, arm = (
-        {ONE: 1} | {name: each.width for name, each in side.items()}
+        {ONE: 1} | {name: each.width for name, each in side.items() if name not in items}
         for side in (features.context, features.arm)
     )
     listed = features.interactions
-    products = itertools.product(features.context, features.arm) if listed is None else listed
+    products = itertools.product([*context][1:], [*arm][1:]) if listed is None else listed
     terms = sum(context.values()) + sum(arm.values()) - 1
-    return terms + sum(context[c] * arm[a] for c, a in products) <= features.limit
+    return terms + sum(context[c] * arm[a] for c, a in products) <= limit
 
 
 def all_pairs(features: Features) -> list[Pair]:
@@ -81,7 +100,7 @@ def squares(features: Features) -> dict[int, float]:
     """Squared weight of a pair of columns, by group; growth leaves it as it is."""
     old = {} if features.base is None else squares(features.base)
     groups = Counter(_group(pair) for pair in new_pairs(features))
-    parts = len(old) or len(groups)
+    parts = len(old) or len(groups) + len(items_of(features))
     return {group: 1.0 / (parts * n) for group, n in groups.items()} | old
 
 
@@ -97,21 +116,26 @@ class EncodingPlan:
     def __init__(self, features: Features) -> None:
         self.context = Side({n: features.context[n] for n in _ordered(features, "context")})
         self.arm = Side({n: features.arm[n] for n in _ordered(features, "arm")})
-        self.pairs, square = all_pairs(features), squares(features)
+        self.pairs, square, limit = all_pairs(features), squares(features), room(features)
         shape = len(self.context.coordinates), len(self.arm.coordinates)
         self._bucket, self._weight = np.zeros(shape, dtype=np.intp), np.zeros(shape)
         self.size = 0
         for pair in self.pairs:
             self._place(pair, math.sqrt(square[_group(pair)]))
         total = math.fsum(square[_group(pair)] for pair in self.pairs)
+        self.items: tuple[int, int] | None = None  # coordinate of a new item, and slots
+        self.item = ""  # its column
+        self.own = 0  # coordinates that belong to one term, though others fold
         self.norm = 1.0 if features.base is None else math.sqrt(total)
         self.exact, self.shared = self.size, has_shared_terms(features)
         self.kept: list[
             Pair
         ] = []  # pairs whose terms have coordinates of their own though others fold
         self._place_of: Ints = np.arange(self.size)
-        if features.limit is not None and self.size > features.limit:
-            self._fold(features.limit, features.encoding)
+        if limit is not None and self.size > limit:
+            self._fold(limit, features.encoding)
+        for name in items_of(features):
+            self._place_item(name, math.sqrt(1.0 - total))
 
     def _place(self, pair: Pair, weight: float) -> None:
         """Give the products of two columns their coordinates, the next that are free."""
@@ -121,6 +145,18 @@ class EncodingPlan:
         self._bucket[block] = np.arange(self.size, self.size + n).reshape(len(rows), len(columns))
         self._weight[block] = weight
         self.size += n
+
+    def _place_item(self, name: str, weight: float) -> None:
+        """Give an item its coordinates, at the end of the row; its name is no length."""
+        start, n = self.arm.block(name).start, len(self.arm.block(name))
+        self._bucket[0, start : start + 2] = self.size, self.size + 1
+        self._weight[0, start : start + 2] = weight, 1.0
+        self.pairs.append((ONE, name))
+        self._place_of = np.append(self._place_of, np.arange(self.size, self.size + n))
+        self.items, self.item = (self.size, n - 1), name
+        self.own += n
+        self.size += n
+        self.exact += n
 
     def _fold(self, dim: int, encoding: int) -> None:
         """Let terms share coordinates; each gets a sign."""
@@ -144,7 +180,7 @@ class EncodingPlan:
                 own[starts[k] : starts[k + 1]] = True
                 self.kept.append(self.pairs[k])
                 room -= sizes[k]
-        left = int(own.sum())
+        left = self.own = int(own.sum())
         place, sign = fold(self.terms, dim - left)
         place += left
         place[own], sign[own] = np.arange(left), 1.0
@@ -162,8 +198,13 @@ class EncodingPlan:
             words.append("without those of the context alone, which all arms share")
         if self.size < self.exact:
             kept = [label(*pair) for pair in self.kept]
+            others = [label(*p) for p in self.pairs if p not in self.kept and p[1] != self.item]
             words.append(f"folded into {self.size} coordinates")
-            words.append(f"of which {', '.join(kept)} have their own" if kept else "by hashing")
+            if kept:
+                words.append(f"of which {_listed(kept)} have their own")
+                words.append(f"and {_listed(others)} share {self.size - self.own} by hashing")
+            else:
+                words.append("by hashing")
         return ", ".join(words)
 
     @cached_property
@@ -184,6 +225,8 @@ class EncodingPlan:
         """How large each coordinate of a row can be; of terms that share one, the largest."""
         out, used = np.zeros(self.size), self._weight != 0.0
         np.maximum.at(out, self._bucket[used], np.abs(self._weight[used]))
+        if self.items is not None:  # a slot is another item's after a while
+            out[self.items[0] :] = 0.0
         return out
 
     @property
@@ -241,11 +284,17 @@ class EncodingPlan:
         sums = np.bincount(at.reshape(-1), amount.reshape(-1), n * self.size)
         X = np.asarray(sums, dtype=np.float64).reshape(n, self.size)
         if self.size < self.exact:  # terms that are folded together may add up
-            X /= self.stretch(X)[:, None]
+            shrink = self.stretch(X)[:, None]
+            if self.items is None:
+                X /= shrink
+            else:  # but not the number of a name
+                X[:, : self.items[0] + 1] /= shrink
         return X
 
     def stretch(self, X: Floats) -> Floats:
         """How much longer than 1 folded rows are."""
+        if self.items is not None:
+            X = np.delete(X, self.items[0] + 1, axis=1)
         return np.maximum(np.sqrt((X * X).sum(axis=1)), 1.0)
 
     def contributions(self, context: Slots, arm: Slots, theta: Floats) -> dict[str, float]:
@@ -261,6 +310,12 @@ class EncodingPlan:
                 if (name := label(c, a)) in out:
                     out[name] += part
         return out
+
+
+def _listed(names: list[str]) -> str:
+    """Names as text; of very many, the first."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
 
 
 @lru_cache(maxsize=1024)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from driftbandit import validate
 from driftbandit.features.columns import refuse_unknown
-from driftbandit.features.declarations import Feature
+from driftbandit.features.declarations import Feature, Item
 from driftbandit.features.encoders import ONE
 from driftbandit.features.plan import all_pairs
 
@@ -31,7 +31,8 @@ def columns(side: str, given: Any) -> dict[str, Feature]:
             )
         if type(feature) is Feature or not isinstance(feature, Feature):
             raise ValueError(
-                f"{name!r} must be a Number, Category, Flag or Vector, got {validate.show(feature)}"
+                f"{name!r} must be a Number, Category, Flag, Vector or Item, got "
+                f"{validate.show(feature)}"
             )
     return dict(given)
 
@@ -47,6 +48,11 @@ def sides(context: dict[str, Feature], arm: dict[str, Feature]) -> None:
         raise ValueError(
             "without arm columns all arms look the same: declare at least one, for example "
             "arm={'id': Category([...])}"
+        )
+    items = [name for name, f in arm.items() if isinstance(f, Item)]
+    if len(items) > 1 or any(isinstance(f, Item) for f in context.values()):
+        raise ValueError(
+            "an Item names an arm, so it is one column of the arm: declare others as Category"
         )
     size = (1 + sum(f.width for f in context.values())) * (1 + sum(f.width for f in arm.values()))
     if size > MOST:
@@ -90,6 +96,11 @@ def _pair(given: Any, context: dict[str, Feature], arm: dict[str, Feature]) -> t
         raise ValueError(
             f"an interaction is between a column of the context and one of the arm, got {given}"
         )
+    if isinstance(arm[second], Item):
+        raise ValueError(
+            f"an Item has an effect of its own and no products: leave {given} out, or declare "
+            f"{second!r} as a Category"
+        )
     return first, second
 
 
@@ -132,6 +143,12 @@ def base(grown: Features, old: Any) -> None:
 
 def fresh(old: Features, new: Mapping[str, Mapping[str, Any]]) -> None:
     """Columns to grow by are new, and the old ones have places of their own."""
+    columns = (*old.arm.values(), *(each for side in new.values() for each in side.values()))
+    if any(isinstance(each, Item) for each in columns):
+        raise ValueError(
+            "features with an Item cannot grow: let a candidate learn with new ones, "
+            "loop.shadow('wider', features=Features(...))"
+        )
     if old.folded:
         raise ValueError(
             "folded features cannot grow, because new terms would share old coordinates: declare "

@@ -20,6 +20,7 @@ class FleetLearner(Bandit):
 
     def __init__(self, fleet: Fleet, key: Key) -> None:
         self._fleet, self._key, self._version = fleet, key, -1
+        self._slots = None  # a fleet has no items
         self.policy, self._lock, self._stream = fleet.policy, fleet._lock, fleet._stream
         self._prepare(fleet.dtype == "float64")
 

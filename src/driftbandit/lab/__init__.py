@@ -9,7 +9,14 @@ from driftbandit.lab.report.report import names_of, write_report
 from driftbandit.lab.report.summary import final_regrets, finals
 from driftbandit.lab.run.execute import Engine, execute
 from driftbandit.lab.run.store import RunStore, load_results
-from driftbandit.lab.study.study_file import Study, changed, parse_study, read_study, shipped
+from driftbandit.lab.study.study_file import (
+    Study,
+    changed,
+    parse_study,
+    read_study,
+    shipped,
+    study_text,
+)
 
 __all__ = [
     "Engine",
@@ -25,5 +32,6 @@ __all__ = [
     "parse_study",
     "read_study",
     "shipped",
+    "study_text",
     "write_report",
 ]

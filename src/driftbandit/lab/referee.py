@@ -4,7 +4,9 @@ The program speaks JSON lines. For every game, an environment and a seed, the re
 afresh in an empty folder. In every round it reads `{"arms": [[...], ...]}`, answers `{"arm": 3}`
 (`"probabilities"` may follow), and then reads `{"reward": 1.0}`. At the end its input is closed.
 
-Both players meet the same arms and the same noise, so they are compared game by game.
+Both players meet the same arms and the same noise, so they are compared game by game. If the seeds
+of the suite do not decide a match, as many seeds are played again, up to `LOOKS` times in all. The
+interval is wide enough for all looks together.
 """
 
 from __future__ import annotations
@@ -34,11 +36,13 @@ from driftbandit import measures, simulate
 from driftbandit.environments import Environment, Simulated
 from driftbandit.lab.report.statistics import CONFIDENCE
 from driftbandit.lab.run.suite import Suite, contenders, played, recipe_of
+from driftbandit.lab.study.study import Study
 
 KEEP, KILL, CANNOT_SAY = "KEEP", "KILL", "CANNOT SAY"
 EXIT_CODES = {KEEP: 0, KILL: 1, CANNOT_SAY: 3}  # 2 is for wrong input, as in every command
 LONGEST_ANSWER = 1 << 20  # bytes
 FLOOR = 0.005  # of a random player's regret: where both hardly lose, chance decides the ratio
+LOOKS = 3  # times that the referee asks whether it can say something, each with more seeds
 WINDOW = 100  # rounds on either side of a jump
 Floats = NDArray[np.float64]
 
@@ -212,6 +216,9 @@ def _arm(answer: Mapping[str, Any], count: int) -> int:
     return arm
 
 
+Games = dict[tuple[str, int], Game]  # by label of the environment, and seed
+
+
 def referee(
     command: str,
     against: str,
@@ -225,14 +232,54 @@ def referee(
     """Play a program and a reference policy on a suite, and say whether to keep the program.
 
     KILL: its regret is above the reference's, with 95 % confidence. KEEP: it is below 1 + `margin`
-    times the reference's, with the same confidence. Otherwise the referee cannot say. A program
-    that breaks the rules is killed.
+    times the reference's, with the same confidence. Otherwise more seeds are played; if `LOOKS`
+    times as many as the suite has do not decide, the referee cannot say. A program that breaks
+    the rules is killed.
     """
     study, _ = suite.study(*contenders([against]))
     words, worlds = command_of(command), study.worlds()
-    seeds = list(range(study.first_seed, study.first_seed + study.seeds))
-    jobs = [(label, world, seed) for label, world, _ in worlds for seed in seeds]
-    mine: dict[tuple[str, int], Game] = {}
+    floors = {label: FLOOR * suite.reference[label] for label, _, _ in worlds}
+    mine: Games = {}
+    theirs: Games = {}
+    recipes: dict[str, Any] = {}
+    size = len(worlds) * (study.seeds + 1)
+    for look in range(LOOKS):
+        first = study.first_seed + look * study.seeds
+        seeds = list(range(first, first + study.seeds))
+
+        def count(done: int, before: int = look * size) -> None:
+            progress(before + done, before + size)
+
+        try:
+            mine |= _program_games(words, worlds, seeds, timeout, workers, count)
+        except ProgramError as error:
+            return Verdict(KILL, str(error), None, (), {})
+        name = _policy_games(study, worlds, seeds, theirs, recipes, count)
+        found = ratio_of_regrets(mine, theirs, floors, at_each_look())
+        if verdict_of(found, margin) != CANNOT_SAY:
+            break
+    seeds = list(range(study.first_seed, study.first_seed + study.seeds))  # those of every card
+    own = {label: {"exec": command} for label, _, _ in worlds}
+    card = _card(suite, worlds, seeds, [(command, mine, own), (name, theirs, recipes)])
+    rows = _rows(mine, theirs, {label: world for label, world, _ in worlds})
+    return Verdict(verdict_of(found, margin), _why(found, margin), found, rows, card)
+
+
+def at_each_look() -> float:
+    """Return the confidence of one interval with which all of them hold with 95 %."""
+    return 1.0 - (1.0 - CONFIDENCE) / LOOKS
+
+
+def _program_games(
+    words: Sequence[str],
+    worlds: Sequence[tuple[str, Environment, Any]],
+    seeds: Sequence[int],
+    timeout: float,
+    workers: int | None,
+    count: Callable[[int], None],
+) -> Games:
+    """Return the games of a program, several at once; a broken rule ends them all."""
+    games: Games = {}
     broken: list[str] = []
 
     def play(job: tuple[str, Environment, int]) -> None:
@@ -240,37 +287,46 @@ def referee(
         if broken:
             return
         try:
-            mine[label, seed] = play_game(words, world, seed, timeout=timeout)
+            games[label, seed] = play_game(words, world, seed, timeout=timeout)
         except ProgramError as error:
             broken.append(f"{label}, seed {seed}: {error}")
 
+    jobs = [(label, world, seed) for label, world, _ in worlds for seed in seeds]
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
         for done, _ in enumerate(pool.map(play, jobs), start=1):
-            progress(done, len(jobs) + len(worlds))
+            count(done)
     if broken:
-        return Verdict(KILL, broken[0], None, (), {})
-    theirs: dict[tuple[str, int], Game] = {}
-    recipes: dict[str, Any] = {}
+        raise ProgramError(broken[0])
+    return games
+
+
+def _policy_games(
+    study: Study,
+    worlds: Sequence[tuple[str, Environment, Any]],
+    seeds: Sequence[int],
+    games: Games,
+    recipes: dict[str, Any],
+    count: Callable[[int], None],
+) -> str:
+    """Add the games of the reference policy, and its recipes; return its name."""
+    name = ""
     for done, (label, world, _) in enumerate(worlds, start=1):
         ((name, policy, _),) = study.contenders(world)
         recipes[label] = recipe_of(policy)
         run = simulate(policy, world, seeds=seeds)
         for k, seed in enumerate(seeds):
-            theirs[label, seed] = Game(run.regret[k], run.rewards[k], run.microseconds)
-        progress(len(jobs) + done, len(jobs) + len(worlds))
-    floors = {label: FLOOR * suite.reference[label] for label, _, _ in worlds}
-    found = ratio_of_regrets(mine, theirs, floors)
-    own = {label: {"exec": command} for label, _, _ in worlds}
-    card = _card(suite, worlds, seeds, [(command, mine, own), (name, theirs, recipes)])
-    return _verdict(found, margin, _rows(mine, theirs, {label: w for label, w, _ in worlds}), card)
+            games[label, seed] = Game(run.regret[k], run.rewards[k], run.microseconds)
+        count(len(worlds) * len(seeds) + done)
+    return name
 
 
 def ratio_of_regrets(
     mine: Mapping[tuple[str, int], Game],
     theirs: Mapping[tuple[str, int], Game],
     floors: Mapping[str, float],
+    confidence: float = CONFIDENCE,
 ) -> tuple[float, float, float]:
-    """Return the geometric mean of the ratios of regrets, game by game, and its 95 % interval.
+    """Return the geometric mean of the ratios of regrets, game by game, and its interval.
 
     Environments are strata: they are the suite, and only what a seed brings is chance.
     """
@@ -282,21 +338,24 @@ def ratio_of_regrets(
     mean = float(np.mean([group.mean() for group in groups]))
     variance = sum(group.var(ddof=1) / len(group) for group in groups) / len(groups) ** 2
     degrees = sum(len(group) - 1 for group in groups)
-    half = float(stdtrit(degrees, 0.5 + CONFIDENCE / 2) * math.sqrt(variance))
+    half = float(stdtrit(degrees, 0.5 + confidence / 2) * math.sqrt(variance))
     return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 
 
-def _verdict(
-    found: tuple[float, float, float], margin: float, rows: Any, card: dict[str, Any]
-) -> Verdict:
-    ratio, low, high = found
-    said = f"{ratio:.3f} times the reference's regret, 95 % between {low:.3f} and {high:.3f}"
+def verdict_of(found: tuple[float, float, float], margin: float) -> str:
+    """Return KILL, KEEP or CANNOT SAY for a ratio of regrets and its interval."""
+    _, low, high = found
     if low > 1.0:
-        return Verdict(KILL, f"{said}: it loses more", found, rows, card)
-    if high < 1.0 + margin:
-        more = "it loses less" if high < 1.0 else f"less than {margin:.0%} more, if more at all"
-        return Verdict(KEEP, f"{said}: {more}", found, rows, card)
-    return Verdict(CANNOT_SAY, f"{said}: play more seeds", found, rows, card)
+        return KILL
+    return KEEP if high < 1.0 + margin else CANNOT_SAY
+
+
+def _why(found: tuple[float, float, float], margin: float) -> str:
+    ratio, low, high = found
+    more = "it loses less" if high < 1.0 else f"less than {margin:.0%} more, if more at all"
+    words = {KILL: "it loses more", KEEP: more, CANNOT_SAY: "too close to call"}
+    said = f"{ratio:.3f} times the reference's regret, 95 % between {low:.3f} and {high:.3f}"
+    return f"{said}: {words[verdict_of(found, margin)]}"
 
 
 def _rows(

@@ -1,5 +1,6 @@
 """Loops: raw events in, decisions with known probabilities out, all of it in an append-only ledger.
 
-`ledger` stores events, `book` says what they mean, `clerk` puts them in order, `learner` learns
-from them, `rules` choose, and `loop` is the door. A loop knows bandits and features, never the lab.
+`loop` is the public class over `calls` and `runtime`. `deciding` chooses, `writing` orders events,
+`storage` keeps them, `state` says what they mean, `training` and `learning` learn from them,
+`candidates` are compared, `reporting` reads. May import bandits and features, never the lab.
 """

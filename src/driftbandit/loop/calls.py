@@ -33,9 +33,11 @@ from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.learning.learner import Learner
 from driftbandit.loop.runtime import Runtime
 from driftbandit.loop.state.definition import Version
+from driftbandit.loop.state.sticky import Sticky
 from driftbandit.loop.storage.events import LIVE, Cancel, Metric, RewardGiven
 from driftbandit.loop.writing.pending import Pending
 from driftbandit.policies.base import Floats
+from driftbandit.policies.items import Estimate
 
 RECORDED, CANCELLED = "recorded", "cancelled"
 
@@ -56,14 +58,8 @@ class Calls:
 
     def decide(self, *given: Any, **options: Any) -> Decision | Slate:
         """Make a decision, and wait until it is stored."""
-        return self._answer(*self._stored(self.ask(*given, **options)))
-
-    def _stored(self, asked: Request) -> tuple[Choice, Pending]:
-        """Choose, and wait until the choice is stored."""
-        made = self._choose(asked)
-        pending = self._pending(made)
-        self._runtime.writer.submit(pending)
-        return made, pending
+        made = self._choose(self.ask(*given, **options))
+        return self._answer(made, self._runtime.writer.submit(self._pending(made)))
 
     def ask(
         self,
@@ -78,15 +74,15 @@ class Calls:
         fallback: bool = False,
     ) -> Request:
         """Return the request of a decision."""
+        now = self._runtime.definition.now
+        if key is None and not fallback and now.current[1].sticky is not None:
+            raise ValueError("answers are sticky, and each belongs to a key: pass key=")
         if key is None and self._declaration.key is not None:
             raise ValueError(f"each {self._declaration.key} has a learner of its own: pass key=")
-        when, catalogue = (
-            None if at is None else moment(at, 0.0),
-            self._runtime.definition.now.catalogue,
-        )
+        when = None if at is None else moment(at, 0.0)
         return request(
             context, arms, default, k, id=id, key=key, at=when, fallback=fallback,
-            catalogue=catalogue,
+            catalogue=now.catalogue,
         )  # fmt: skip
 
     def _choose(self, asked: Request, before: Encoded | None = None) -> Choice:
@@ -121,18 +117,18 @@ class Calls:
         if not asked.names:
             none: list[Any] = [None for _ in asked.defaults]
             answer = Answer(none, [[] for _ in none], none, played)
-            return Choice(asked, answer, seq, version, view, X, X[0], NO_VOTES)
+            return Choice(asked, answer, seq, version, view, X, Estimate(X[0]), NO_VOTES)
         votes = self._votes(asked, played, settings, at) if settings.trials else NO_VOTES
         arms, p = decided(settings, asked, played, seed, X, view, votes)
         if votes:
             words = (*seed, asked.id, view.policy)
             live = chances(settings.exploration, settings, asked, view, X[0], words)
             votes = {LIVE: Vote(live, view.aged), **votes}
-        theta = view.theta.copy()
-        z = X[np.arange(len(arms)), arms] @ theta
+        estimate = view.bandit.estimate
+        z = estimate.values(X[np.arange(len(arms)), arms])
         means = np.atleast_1d(version.policy.problem.family.mu(z)).tolist()
         answer = Answer([*arms], p.tolist(), means, played)
-        return Choice(asked, answer, seq, version, view, X, theta, votes)
+        return Choice(asked, answer, seq, version, view, X, estimate, votes)
 
     def _votes(self, asked: Request, played: str, settings: Settings, at: float) -> Votes:
         def view(_: str, one: Learner) -> View:
@@ -156,18 +152,27 @@ class Calls:
             asked.at,
             asked.id,
             asked.key,
-            data=made.logged(),
+            made.priced,
+            made.logged(),
             k=asked.k,
             new_id=asked.new_id,
+            sticky=None if asked.key is None else self._sticky(made),
         )
 
+    def _sticky(self, made: Choice) -> Sticky | None:
+        """Return what the key's latest decision must be like to be the answer again."""
+        asked, settings = made.request, self._runtime.definition.now.settings.get(made.settings)
+        if settings is None or settings.sticky is None or asked.fallback or not asked.names:
+            return None
+        return Sticky(settings.sticky, made.answer.role, asked.names, asked.default, asked.k)
+
     def _answer(self, made: Choice, pending: Pending) -> Decision | Slate:
-        """Return the decision; the one of before, if its id has been used."""
+        """Return the decision; the one of before, if its id has been used or it is sticky."""
         if pending.known is not None:
             event = self._runtime.ledger.events([pending.known])[pending.known]
-            id = made.request.id
+            id = str(event.id)
             explain: Explain = lambda: self._explain(id)  # noqa: E731
-            return again(event, made.request, explain)
+            return again(event, None if pending.repeats else made.request, explain)
         if pending.event is not None:
             self._runtime.trainer.remember(pending.event, made)
         return made.first()
@@ -176,8 +181,8 @@ class Calls:
         self, context: Any, arms: Any = None, *, id: Any = None, default: Any = None, **options: Any
     ) -> str:
         """Store a decision that a client made alone."""
-        asked = self._fallback(context, arms, id=id, default=default, **options)
-        return self._recorded(*self._stored(asked))
+        made = self._choose(self._fallback(context, arms, id=id, default=default, **options))
+        return self._recorded(made, self._runtime.writer.submit(self._pending(made)))
 
     def _fallback(self, *given: Any, id: Any = None, default: Any = None, **more: Any) -> Request:
         if id is None or default is None:
@@ -211,6 +216,11 @@ class Calls:
     ) -> Pending:
         """Return a metric that is to be stored."""
         clean = validate.number("value", value, "of a metric")
+        if clean < 0.0 and name in self._runtime.settings.budget:
+            raise ValueError(
+                f"a bill of budget {name!r} is the whole cost of its decision, from 0 on, got "
+                f"{clean:g}: a later one takes the place of an earlier one"
+            )
         return _said("metric", id, Metric(validate.text("name", name), clean), position, at)
 
     def submit_many(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:

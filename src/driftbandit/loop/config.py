@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -54,6 +54,7 @@ class Changeable(TypedDict, total=False):
     guard: Guard | bool | None
     shares: Mapping[str, Sequence[float]] | None
     budget: Budget | Sequence[Budget] | bool | None
+    sticky: Any
 
 
 class Options(Changeable, total=False):
@@ -299,6 +300,11 @@ class Declaration(Recipe):
             raise ValueError(
                 "a learner for each key must be DOMD, which is small: leave policy out"
             )
+        if self.key is not None and problem.items is not None:
+            raise ValueError(
+                "a loop with key= knows no Item, because its slots would differ from key to key: "
+                "declare the column as a Category, or leave key out"
+            )
         return policy
 
     @cached_property
@@ -349,10 +355,15 @@ class Settings(Recipe):
         },
         default_factory=dict,
     )  # by metric
+    sticky: Any = field(
+        metadata={"meaning": 'how long a key keeps its answer, such as "7d"; False ends that'},
+        default=None,
+    )
     trials: Mapping[str, float] = field(default_factory=dict)  # shares of decisions by candidate
     # Which stretch of rows counts for a candidate, and the relative gain that is planned for.
     plans: Mapping[str, tuple[int, float | None]] = field(default_factory=dict)
     former: ClassVar[Mapping[str, str]] = {"rule": "exploration"}
+    absent: ClassVar[Mapping[str, Any]] = {"sticky": None}
 
     def __post_init__(self) -> None:
         self._set(exploration=exploration_rule(self.exploration))
@@ -370,12 +381,26 @@ class Settings(Recipe):
             raise ValueError(f"guard must be Guard(...) or False, got {validate.show(self.guard)}")
         self._set(holdout=holdout, trials=self._trial_shares(), shares=_bounds(self.shares))
         self._set(plans={name: (plan[0], plan[1]) for name, plan in self.plans.items()})
-        self._set(budget=_budgets(self.budget))
-        stops = any(each.on_empty == "default" for each in self.budget.values())
-        needs = self.mode == "apprentice" or holdout > 0.0 or self.guard is not None or stops
-        self._set(needs_default=needs)
+        self._set(budget=_budgets(self.budget), sticky=_lasting(self.sticky))
+        if self.sticky is not None and self.budget:
+            raise ValueError(
+                "sticky answers are given again without a decision, so a budget would not count "
+                "what they cost: leave out sticky or budget"
+            )
+        self._set(needs_default=" and ".join(self._plays_default()))
 
-    needs_default: ClassVar[bool]  # whether a decision may have to play its default
+    needs_default: ClassVar[str]  # why a decision may have to play its default; "" if it never does
+
+    def _plays_default(self) -> Iterator[str]:
+        if self.mode == "apprentice":
+            yield f"mode={self.mode!r}"
+        if self.holdout > 0.0:
+            yield f"holdout={self.holdout:g}"
+        if self.guard is not None:
+            yield "a guard"
+        for name, each in self.budget.items():
+            if each.on_empty == "default":
+                yield f"on_empty='default' of budget {name!r}"
 
     def _trial_shares(self) -> dict[str, float]:
         meaning = "part of all decisions"
@@ -385,10 +410,29 @@ class Settings(Recipe):
             raise ValueError(f"the shares of all trials must add up to less than 1, got {total:g}")
         return {name: share for name, share in shares.items() if share > 0.0}
 
+    def check_declaration(self, declared: Declaration) -> None:
+        """Raise unless a loop that was declared this way can decide by these settings."""
+        if self.guard:
+            self.guard.check_wait(declared.reward)
+        if None not in (self.sticky, declared.retention) and self.sticky > declared.retention:
+            raise ValueError(
+                f"sticky must be at most retention, {declared.retention:g} s, because answers are "
+                f"in the log, got {self.sticky:g} s"
+            )
+
     def changed(self, given: Mapping[str, Any]) -> Settings:
         """Return the settings with what was given (not None) changed."""
         own = [each.name for each in fields(self) if given.get(each.name) is not None]
         return replace(self, **{name: given[name] for name in own})
+
+
+def _lasting(given: Any) -> float | None:
+    """Return how many seconds answers are sticky, None if they are not."""
+    if given is None or given is False:
+        return None
+    if given is True or not (lasts := seconds(given, "sticky")):
+        raise ValueError(f"sticky must be a duration such as '7d', or False, got {given!r}")
+    return lasts
 
 
 def _arms(given: Any) -> tuple[tuple[str, Mapping[str, Any]], ...]:

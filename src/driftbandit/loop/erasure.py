@@ -44,12 +44,18 @@ def erase(runtime: Runtime, key: str, relearn: bool) -> Erasure:
     runtime.check_trains()
     with runtime.switching:
         fresh = Relearning(runtime, key) if relearn else None
-        runtime.training.wait()  # not in the writer's time, in which no decision can be made
+        # not in the writer's time, in which no decision can be made:
+        runtime.training.wait()
+        last = runtime.ledger.last()
+        known = runtime.ledger.about(key)
+        last = max(last, *known[1]) if known[1] else last  # some may have come meanwhile
         found: list[Erasure] = []
 
         def work() -> None:
             with runtime.writer.turn(long=True):
-                found.append(_blank(runtime, key, fresh))
+                decisions, seqs = runtime.ledger.about(key, last)
+                seqs = sorted({*known[1], *seqs})
+                found.append(_blank(runtime, key, known[0] + decisions, seqs, fresh))
 
         runtime.writer.submit(Pending("", work=work))
     events = found[0].events
@@ -63,9 +69,10 @@ def erase(runtime: Runtime, key: str, relearn: bool) -> Erasure:
     return found[0]
 
 
-def _blank(runtime: Runtime, key: str, fresh: Relearning | None) -> Erasure:
+def _blank(
+    runtime: Runtime, key: str, decisions: int, seqs: list[int], fresh: Relearning | None
+) -> Erasure:
     ledger, windows = runtime.ledger, runtime.windows
-    decisions, seqs = ledger.about(key)
     gone = frozenset(seqs)
     runtime.training.wait()
     runtime.trainer.forget()
@@ -81,10 +88,10 @@ def _blank(runtime: Runtime, key: str, fresh: Relearning | None) -> Erasure:
     for id in [id for id, found in windows.open.items() if found.seq in gone]:
         windows.close(id)  # nothing is learnt from decisions that are blank
     windows.apply(event)
-    text, state = checkpoint(runtime.learner, runtime.candidates, windows.mark())
+    text, numbers = checkpoint(runtime.learner, runtime.candidates, windows.mark())
     stored = Event(windows.seq + 1, "checkpoint", max(runtime.writer.clock, 0.0), data=text)
     windows.apply(stored)
-    ledger.erase(seqs, [event, stored], [(stored.seq, state)])
+    ledger.erase(seqs, [event, stored], [(stored, numbers)])
     return done
 
 
@@ -151,10 +158,10 @@ def purge(runtime: Runtime, patience: float) -> str:
     """Remove the database's copies of what was erased; return "", or why some are left."""
     ledger, until = runtime.ledger, time.monotonic() + patience
     while (number := ledger.unpurged()) is not None:
-        left = ledger.purge(number)
+        left = ledger.purge(number, runtime.closing.is_set)
         if not left:
             runtime.writer.submit(Pending("", work=lambda: ledger.purged(number)))
-        elif time.monotonic() >= until:
+        elif time.monotonic() >= until or runtime.closing.is_set():
             return left
         else:
             time.sleep(PAUSE)

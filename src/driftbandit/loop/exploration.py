@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from driftbandit.policies.rows import RowPolicy
 from driftbandit.recipe import Recipe
 
 Words = tuple[int | str, ...]
+EXPLORED = 0.03  # part of a budget that uniform exploration may spend
 
 
 def draw(*words: int | str) -> float:
@@ -40,13 +41,35 @@ def pick(p: Floats, words: Words) -> int:
     return int(np.searchsorted(edges, draw(*words, "pick") * edges[-1], side="right"))
 
 
+class Priced(Protocol):
+    """A budget in a decision: what arms cost, the bound on the mean, and the rest of a total."""
+
+    costs: list[float]
+    bound: float
+    left: float | None
+
+
 class Terms(NamedTuple):
     """What budgets ask of a decision: `penalty` (K,) is what an arm's cost takes from its reward, a
-    part of the reward's range, infinite if the rest does not pay for it; `most` (K,) is the largest
-    probability with which it may be explored uniformly."""
+    part of the reward's range, infinite if the rest does not pay for it; `optimism` is the part of
+    a policy's own exploration bonus that counts."""
 
     penalty: Floats
-    most: Floats
+    budgets: Sequence[Priced] = ()
+    optimism: float = 1.0
+
+    def explored(self, even: float) -> Floats:
+        """Return probabilities (K,) with which arms may be explored, `even` at most: all of it
+        together spends a small part of each budget, and nothing that the rest of a total does not
+        pay for."""
+        found = np.full(len(self.penalty), even)
+        for one in self.budgets:
+            costs, small = np.array(one.costs), EXPLORED * one.bound
+            most = small / (len(costs) * np.maximum(costs, small))
+            if one.left is not None:
+                most[costs > one.left] = 0.0
+            found = np.minimum(found, most)
+        return found
 
 
 @dataclass(frozen=True)
@@ -68,10 +91,10 @@ class Rule(Recipe):
         self._set(uniform=uniform)
 
     def weights(
-        self, bandit: Bandit, X: Floats, words: Words, penalty: Floats | None = None
+        self, bandit: Bandit, X: Floats, words: Words, terms: Terms | None = None
     ) -> Floats:
-        """Probabilities of arms X (K, dim) before the uniform share is mixed in. A `penalty` (K,)
-        is taken from their rewards, as parts of the reward's range."""
+        """Probabilities of arms X (K, dim) before the uniform share is mixed in. With a budget, the
+        penalty of its `terms` is taken from rewards, as parts of their range."""
         raise NotImplementedError
 
     def probabilities(
@@ -82,15 +105,16 @@ class Rule(Recipe):
         if terms is None:
             p = (1.0 - self.uniform) * self.weights(bandit, X, words) + self.uniform / len(X)
         else:
-            share = self.explored(terms, len(X))
-            p = self.weights(bandit, X, words, terms.penalty)
-            p = (1.0 - share.sum()) * p + share
+            p = self.weights(bandit, X, words, terms)
+            if self.uniform:
+                share = terms.explored(self.uniform / len(X))
+                p = (1.0 - share.sum()) * p + share
         return completed(p, int(np.argmax(p)))
 
     def explored(self, terms: Terms | None, n: int) -> Any:
         """Return the uniform part of the probabilities of n arms."""
         even = self.uniform / n
-        return np.full(n, even) if terms is None else np.minimum(even, terms.most)
+        return np.full(n, even) if terms is None else terms.explored(even)
 
 
 def completed(p: Floats, k: int) -> Floats:
@@ -111,7 +135,7 @@ class Floor(Rule):
     """
 
     def weights(
-        self, bandit: Bandit, X: Floats, words: Words, penalty: Floats | None = None
+        self, bandit: Bandit, X: Floats, words: Words, terms: Terms | None = None
     ) -> Floats:
         if bandit.draws:
             raise ValueError(
@@ -119,7 +143,7 @@ class Floor(Rule):
                 "exploration='ucb', or exploration=Thompson()"
             )
         p = np.zeros(len(X))
-        p[bandit.choose(X) if penalty is None else best_value(bandit, X, penalty)] = 1.0
+        p[bandit.choose(X) if terms is None else best_value(bandit, X, terms)] = 1.0
         return p
 
 
@@ -142,19 +166,20 @@ class Thompson(Rule):
         )
 
     def weights(
-        self, bandit: Bandit, X: Floats, words: Words, penalty: Floats | None = None
+        self, bandit: Bandit, X: Floats, words: Words, terms: Terms | None = None
     ) -> Floats:
         if not isinstance(bandit.policy, RowPolicy):
             raise ValueError(f"{bandit.policy.name} has no distribution to draw from: use DOMD")
         bandit.policy.problem.check_contexts(X)
+        X = bandit.placed(X)
         rng = np.random.default_rng(stable(json.dumps((*words, "draw"))))
         noise = rng.standard_normal((X.shape[1], self.draws))
         C = np.linalg.cholesky(bandit.curvature)
         drawn = bandit.theta[:, None] + self.width * np.linalg.solve(C.T, noise)  # C C' = H
         values = X @ drawn
-        if penalty is not None:
+        if terms is not None:
             family = bandit.policy.problem.family
-            values = family.mu(values) / family.range - penalty[:, None]
+            values = family.mu(values) / family.range - terms.penalty[:, None]
         winners = np.argmax(values, axis=0)
         return np.bincount(winners, minlength=len(X)) / self.draws
 
@@ -175,11 +200,11 @@ class InverseGap(Rule):
         self._set(strength=validate.nonnegative("strength", self.strength, meaning))
 
     def weights(
-        self, bandit: Bandit, X: Floats, words: Words, penalty: Floats | None = None
+        self, bandit: Bandit, X: Floats, words: Words, terms: Terms | None = None
     ) -> Floats:
         mean, span = means(bandit, X), bandit.policy.problem.family.range
-        if penalty is not None:
-            mean = mean - penalty * span
+        if terms is not None:
+            mean = mean - terms.penalty * span
         best = int(np.argmax(mean))
         gamma = self.strength * math.sqrt(1.0 + bandit.rounds)
         gap = (mean[best] - mean) / span
@@ -189,10 +214,11 @@ class InverseGap(Rule):
         return p
 
 
-def best_value(bandit: Bandit, X: Floats, penalty: Floats) -> int:
-    """Return the arm with the largest upper bound of its mean reward, less a penalty."""
-    value = bandit.upper(X) / bandit.policy.problem.family.range - penalty
-    return int(np.argmax(value))
+def best_value(bandit: Bandit, X: Floats, terms: Terms) -> int:
+    """Return the arm with the largest upper bound of its mean reward, less the penalty."""
+    span = bandit.policy.problem.family.range
+    penalty = terms.penalty if span == 1.0 else terms.penalty * span
+    return bandit.afford(X, penalty, optimism=terms.optimism)
 
 
 def means(bandit: Bandit, X: Floats) -> Floats:
@@ -202,4 +228,6 @@ def means(bandit: Bandit, X: Floats) -> Floats:
     if theta is None:
         raise ValueError(f"{bandit.policy.name} keeps no estimate to compare arms by: use DOMD")
     problem.check_contexts(X)
-    return np.clip(problem.family.mu(X @ theta), problem.family.low, problem.family.high)
+    return np.clip(
+        problem.family.mu(bandit.placed(X) @ theta), problem.family.low, problem.family.high
+    )

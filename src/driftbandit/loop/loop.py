@@ -83,7 +83,7 @@ class Loop:
             raise
 
     def configure(self, **options: Unpack[Changeable]) -> None:
-        """Change exploration, mode, holdout or guard, from now on."""
+        """Change exploration, mode, holdout, guard, shares, budget or sticky, from now on."""
         check_options(options)
         if fixed := [name for name in options if name not in Changeable.__annotations__]:
             raise TypeError(f"{fixed[0]!r} cannot be changed: use another name for a new loop")
@@ -133,6 +133,9 @@ class Loop:
         With an `id` of your own you can repeat a call: it gives the same answer. `key` says whose
         decision it is, for the holdout and for `erase`. `default` is the arm to play where the loop
         does not choose, and what is returned if there is no arm; for a slate, a list of k.
+
+        If answers are `sticky`, a key that asks again within that time gets its decision again,
+        with the same id, whatever the context is by then.
         """
         return self._calls.decide(context, arms, k=k, id=id, key=key, default=default, at=at)
 
@@ -149,7 +152,7 @@ class Loop:
     ) -> str:
         """Store a decision that was made while the loop was away: its default was played, with
         probability 1. It trains like any other. Returns "recorded", or "cancelled" where the loop
-        has chosen otherwise under this id: nobody saw that choice, so it trains nothing."""
+        has chosen otherwise under this id: that was never shown, so it trains nothing."""
         return self._calls.record_fallback(
             context, arms, id=id, default=default, k=k, key=key, at=at
         )
@@ -310,7 +313,7 @@ class Loop:
     def repair(self, at: Any = None) -> float:
         """Set the loop's clock to the time of this machine, or to `at` with clock="events", and
         return the time. Decisions that are open and dated later count as made then. It is for a
-        clock that was wrong: docs/loop.md has the rule."""
+        clock that was wrong: docs/contract.md has the rule."""
         if at is not None and self.declaration.clock == "wall":
             raise ValueError("this loop follows the wall clock: set that right, and leave at= out")
         if at is None and self.declaration.clock == "events":

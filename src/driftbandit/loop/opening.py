@@ -56,6 +56,7 @@ def _declare(ledger: Ledger, given: Mapping[str, Any]) -> None:
     chosen = {k: v for k, v in given.items() if k in names and v is not None}
     declaration = Declaration(**chosen, name=ledger.name, draws=DRAWS)
     settings = Settings().changed(given)
+    settings.check_declaration(declaration)
     if declaration.arms is not None:
         rows = [columns for _, columns in declaration.arms]
         check_arms(rows, declaration.features, costs=settings.budget)

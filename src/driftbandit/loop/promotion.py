@@ -9,9 +9,10 @@ from typing import Any
 
 from driftbandit import validate
 from driftbandit.estimators.formatting import number
+from driftbandit.estimators.spend import KEPT
 from driftbandit.loop.candidates.candidate import Candidate
 from driftbandit.loop.candidates.comparison import Comparison, Errors, leads, losses, standings
-from driftbandit.loop.candidates.totals import Plan
+from driftbandit.loop.candidates.totals import TrialPlan
 from driftbandit.loop.config import LEVEL, Settings, exploration_rule
 from driftbandit.loop.deciding.choose import probe
 from driftbandit.loop.errors import ConflictError, UnknownCandidateError
@@ -19,8 +20,6 @@ from driftbandit.loop.runtime import Runtime
 from driftbandit.loop.state.definition import Shadow
 from driftbandit.loop.storage.events import DEFAULT, LIVE
 from driftbandit.validate import nearest, show
-
-KEPT = 1.05  # of a budget: what a candidate may spend to be promoted
 
 
 def shadow(
@@ -142,7 +141,7 @@ def compare(runtime: Runtime) -> Comparison:
     spending = runtime.definition.now.spending
 
     def errors(name: str) -> Errors:
-        stretch = totals.plans.get(name, Plan()).stretch
+        stretch = totals.plans.get(name, TrialPlan()).stretch
         return Errors(spending.error(name, level, stretch), 1.0 - level)
 
     return Comparison(
@@ -151,7 +150,8 @@ def compare(runtime: Runtime) -> Comparison:
         values=standings(totals, reward, level),
         leads=tuple(leads(totals, reward, metrics, errors)),
         losses=tuple(losses(totals)),
-        spend=totals.spend(),
+        arm_losses=tuple(totals.lost.unequal()),
+        spend=totals.spend(level),
         trials=dict(settings.trials),
         skipped=skipped,
         unread=unread,
@@ -237,14 +237,15 @@ def refusal(found: Comparison, name: str, over: str) -> str:
             return each.words()
         if each.metric is None and each.recent < 0:
             return f"{name} was better than {over}, but the latest rows speak against it: wait"
-    for loss in found.losses:
-        if (loss.first, loss.second) == (name, over):
-            return f"{loss.words()}: find out why, or pass force=True"
+    unfair = [loss.words() for loss in found.losses if (loss.first, loss.second) == (name, over)]
+    for words in (*unfair, *(loss.words() for loss in found.arm_losses)):
+        return f"{words}: find out why, or pass force=True"
     for budget, parts in found.spend.items():
-        if parts.get(name, 0.0) > max(KEPT, parts.get(over, 0.0)):
+        own, other = parts.get(name), parts.get(over)
+        if own and own.value > max(KEPT, other.value if other else 0.0):
             return (
-                f"{name} would spend {parts[name]:.0%} of budget {budget!r}: it must keep the "
-                "budget, or pass force=True"
+                f"{name} would spend {own.words()} of budget {budget!r}: it must keep the budget, "
+                "or pass force=True"
             )
     if found.unread.get(name):
         return f"{name} could not read the latest decision: pass the columns that it requires"

@@ -18,7 +18,7 @@ from driftbandit.loop.state.definition import CurrentDefinition, Definition, def
 from driftbandit.loop.state.reward_windows import Mark
 from driftbandit.loop.storage.events import DEFAULT, LIVE, Event, encode
 from driftbandit.loop.storage.ledger import Ledger
-from driftbandit.loop.training.replay import checkpoint, known_examples, latest
+from driftbandit.loop.training.replay import checkpoint, known_examples, latest, most_examples
 from driftbandit.loop.training.snapshots import Snapshots
 from driftbandit.loop.training.trainer import Trainer
 from driftbandit.loop.training.trainer_thread import InlineTraining, TrainerThread, Training
@@ -58,6 +58,7 @@ class Runtime:
             now,
             not self.inline,
             self.learner.examples - self._stored,
+            most_examples(definition.declaration, self.learner),
         )
         self._open, self.candidates.on_look = True, self.demote_if_worse
         log.info("loop %r is open after %d events", ledger.name, self.windows.seq)
@@ -100,16 +101,15 @@ class Runtime:
             self.writer.submit(Pending("advance"))
 
     def wait_until_trained(self, timeout: float | None = None) -> bool:
-        """Close what is due and wait until it is trained."""
-        self.writer.check()
-        if self.writer.due:
-            self.writer.submit(Pending("advance"))
+        """Close what is due and wait until it is trained. The writer may have closed windows and
+        not handed them on yet, so it is waited for in any case."""
+        due = self.writer.due
+        self.writer.submit(Pending("advance") if due else Pending("", work=_nothing))
         return self.training.wait(timeout)
 
     def configure(self, chosen: Settings) -> None:
         """Decide this way from now on."""
-        if chosen.guard:
-            chosen.guard.check_wait(self.definition.now.declaration.reward)
+        chosen.check_declaration(self.definition.now.declaration)
         if chosen.guard or chosen.budget or self.candidates.candidates:
             self.candidates.probe(chosen, self.learner)
         if chosen.mode == "apprentice" and not chosen.exploration.uniform:
@@ -159,10 +159,10 @@ class Runtime:
 
     def _store_checkpoint(self, mark: Mark) -> None:
         """Store a checkpoint, without waiting for it."""
-        data, state = checkpoint(self.learner, self.candidates, mark)
+        data, numbers = checkpoint(self.learner, self.candidates, mark)
         self._stored = self.learner.examples
         log.info("loop %r has a checkpoint of %d examples", self.ledger.name, self._stored)
-        self.writer.put(Pending("checkpoint", data=data, state=state))
+        self.writer.put(Pending("checkpoint", data=data, state=numbers))
 
     def close(self) -> None:
         """Stop when all is stored and trained, and leave a checkpoint for the next start."""
@@ -187,6 +187,11 @@ class Runtime:
         with self.writer.turn():
             self.training.wait()  # what other processes have stored meanwhile
             if self.learner.examples > self._stored:
-                data, state = checkpoint(self.learner, self.candidates, self.windows.mark())
+                data, numbers = checkpoint(self.learner, self.candidates, self.windows.mark())
                 seq, at = self.windows.seq + 1, max(self.writer.clock, 0.0)
-                self.ledger.append([Event(seq, "checkpoint", at, data=data)], [(seq, state)])
+                event = Event(seq, "checkpoint", at, data=data)
+                self.ledger.append([event], [(event, numbers)])
+
+
+def _nothing() -> None:
+    """Do nothing, between two groups of the writer."""

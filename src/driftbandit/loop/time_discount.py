@@ -36,7 +36,7 @@ def steps(elapsed: float) -> float:
 
 def timed(policy: Policy, half_life: Any) -> Policy:
     """The policy with its memory in time: a half-life such as "7d" for DOMD, and "auto" for
-    AutoDOMD, which weighs memories from an hour to for ever and chooses by itself.
+    AutoDOMD, which weighs memories from an hour to forever and chooses by itself.
 
     >>> from driftbandit import Problem
     >>> timed(DOMD(problem=Problem(dim=2)), "6min").discount
@@ -75,7 +75,7 @@ def _discount(half_life: Any) -> float:
 
 
 def _refuse_rounds(policy: Policy, name: str) -> None:
-    """A discount that somebody chose counts rounds."""
+    """Raise if the user chose a discount: it counts rounds."""
     given = getattr(policy, name)
     if given != getattr(type(policy)(problem=policy.problem), name):
         raise ValueError(

@@ -12,7 +12,8 @@ import numpy as np
 
 from driftbandit import validate
 from driftbandit.core.auto import LEVEL_FLOOR, TOO_LITTLE
-from driftbandit.core.layout import POINTS, RARE, AutoMemory, Fields, auto_fields, packed
+from driftbandit.core.domd import LONG_MEMORY
+from driftbandit.core.layout import POINTS, RARE, WIDENING, AutoMemory, Fields, auto_fields, packed
 from driftbandit.html_table import table
 from driftbandit.policies.base import Floats, Ints, Scores
 from driftbandit.policies.domd import BASIS_AT_FIRST, DOMD, dispersed
@@ -70,7 +71,8 @@ class AutoDOMD(RowPolicy):
     | `renewal` | nats behind the leader at which a learner with a longer memory is renewed |
     | `reverts` | whether a renewed learner forgets what the leader has forgotten |
     | `rescaling` | whether learners answer for the order of arms rather than for sizes |
-    | `bonus` | width of the bonus in standard deviations of the mixture |
+    | `bonus` | width of the bonus in standard deviations of the mixture, for a short memory |
+    | `widening` | times log(1 + effective memory / 10,000), added to the square of it |
     | `rare` | power of mu'(z)/mu'(0) on the bonus, where even the best z = x'theta is below 0 |
     | `pool` | "mixture", or "leader": the learner with the largest weight alone decides |
     | `exploration` | "ucb", or "thompson": sample theta instead of adding a bonus |
@@ -93,7 +95,8 @@ class AutoDOMD(RowPolicy):
     paces: tuple[float, ...] = (0.9, 0.97, 0.99)
     reach: float = 10.0
     renewal: float = 8.0
-    bonus: float = 2.0
+    bonus: float = 1.75
+    widening: float = 1.4
     rare: float = 0.75
     rescaling: bool = True
     reverts: bool = True
@@ -101,7 +104,7 @@ class AutoDOMD(RowPolicy):
     exploration: str = "ucb"
 
     memory_type: ClassVar[type[Any]] = AutoRows
-    absent: ClassVar[Mapping[str, Any]] = {"reverts": False}  # as version 0.2 learnt
+    absent: ClassVar[Mapping[str, Any]] = {"reverts": False, "widening": 0.0}  # as in 0.2
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -121,6 +124,7 @@ class AutoDOMD(RowPolicy):
             reach=validate.positive("reach", self.reach, "bound on |x'theta|"),
             renewal=validate.positive("renewal", self.renewal, "nats behind the leader"),
             bonus=validate.nonnegative("bonus", self.bonus, "in standard deviations"),
+            widening=validate.nonnegative("widening", self.widening, "growth of the bonus"),
             rare=validate.nonnegative("rare", self.rare, "power of mu'(z)/mu'(0) on the bonus"),
         )
         for name in ("share", "levels"):
@@ -209,7 +213,7 @@ class AutoDOMD(RowPolicy):
         (gamma, lam), start = self._grid, max(0.0, self.renewal - 3.0)
         judging = 0.998, self._gain_floor
         judge = self._judge.recipe.copy()
-        judge[RARE] = self.rare
+        judge[WIDENING], judge[RARE] = self.widening, self.rare
         rules = self.pool == "mixture", self.reverts
         numbers = gamma.size, self.share, self.renewal, start, *judging, *rules
         paces = np.concatenate([np.full(gamma.size - len(self.paces), FAST), self.paces])
@@ -258,7 +262,8 @@ class AutoDOMD(RowPolicy):
             "Hs": lam[:, None, None] * np.eye(d),
             "Ps": np.eye(d) / lam[:, None, None],
         }
-        return packed(dict.fromkeys(self.fields, 0.0) | begin, self.fields, 1)[0]
+        row = packed(dict.fromkeys(self.fields, 0.0) | begin, self.fields, 1)[0]
+        return self._with_names(row)
 
     @property
     def noise_size(self) -> int:
@@ -269,7 +274,8 @@ class AutoDOMD(RowPolicy):
         odds with a long tail downwards, and a deviation of them is no reason to hope."""
         arms, family = self._arms(memory, arms), self.problem.family
         top = np.minimum((arms @ memory.theta[:, :, None]).max(axis=(1, 2)), 0.0)
-        width = self.bonus * (family.dmu(top) / family.dmu(0.0)) ** self.rare
+        growth = self.widening * np.log(1.0 + np.exp(memory.usual) / LONG_MEMORY)
+        width = np.sqrt(self.bonus**2 + growth) * (family.dmu(top) / family.dmu(0.0)) ** self.rare
         return index_scores(family, True, memory.theta, memory.H, width, arms)
 
     def deviation(self, memory: AutoMemory, arms: Floats) -> Floats:

@@ -47,12 +47,24 @@ class Policy(Recipe):
     problem: Problem
 
     clairvoyant: ClassVar[bool] = False
+    takes_items: ClassVar[bool] = False  # whether a context may name an item
     also_takes: ClassVar[tuple[str, ...]] = ()  # options that are no fields
+
+    def __init_subclass__(cls) -> None:
+        """A custom class does not carry the name of the paper whose policy it derives from."""
+        super().__init_subclass__()
+        if not cls.__module__.startswith("driftbandit.") and "name" not in vars(cls):
+            cls.name = property(lambda self: type(self).__name__)  # type: ignore[method-assign,assignment]
 
     def __post_init__(self) -> None:
         if type(self) is Policy:
             raise ValueError("Policy is the base of policies: use one of them, such as DOMD")
         self._check_problem(self.problem)
+        if self.problem.items is not None and not self.takes_items:
+            raise ValueError(
+                f"{type(self).__name__} knows no items: use AutoDOMD or DOMD, or declare the "
+                "column as a Category"
+            )
 
     @staticmethod
     def _check_problem(problem: Any) -> None:

@@ -29,6 +29,7 @@ class Uniform(Policy):
     """Every arm with the same probability, whatever happened before."""
 
     problem: Problem = field(default_factory=lambda: Problem(dim=1))  # all are the same to it
+    takes_items: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from driftbandit import theory, validate
+from driftbandit.core.custom_family import code_of
 from driftbandit.core.layout import Fields, Memory, domd_fields
-from driftbandit.core.own import code_of
 from driftbandit.policies.base import Floats, Scores
 from driftbandit.policies.index import check_exploration, index_scores
 from driftbandit.policies.rows import RowPolicy
@@ -195,7 +195,7 @@ class DOMD(RowPolicy):
         )
         letters = problem.ball, self.discount, self._lam, self.step
         scale = 1.0 if self.scale is None else self.scale
-        return np.array([*numbers, *letters, scale, 0.0, *radius[:4]], dtype=float)
+        return np.array([*numbers, *letters, scale, 0.0, 0.0, *radius[:4]], dtype=float)
 
     @property
     def _lam(self) -> float:
@@ -210,7 +210,7 @@ class DOMD(RowPolicy):
         """theta_1 = 0 and H_1 = lambda I."""
         d, lam, g = self.problem.dim, self._lam, self.problem.family.g
         numbers = [0.0, g, BASIS_AT_FIRST, lam]
-        return np.concatenate([numbers, np.zeros(d), (lam * np.eye(d)).ravel()])
+        return self._with_names(np.concatenate([numbers, np.zeros(d), (lam * np.eye(d)).ravel()]))
 
     @property
     def noise_size(self) -> int:

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from driftbandit import validate
+from driftbandit.core.custom_family import function_of
 from driftbandit.core.engine import RowEngine
 from driftbandit.core.layout import AutoMemory, Fields, Memory, packed, size, views
-from driftbandit.core.own import function_of
 from driftbandit.policies.base import Floats, Ints, Policy
 
 
@@ -45,6 +45,7 @@ class RowPolicy(Policy):
     """
 
     memory_type: ClassVar[type[Any]] = Rows
+    takes_items: ClassVar[bool] = True
 
     @property
     def recipe(self) -> Floats:
@@ -65,9 +66,18 @@ class RowPolicy(Policy):
         return 4 * self.row_size  # in single precision
 
     @cached_property
+    def kernel_size(self) -> int:
+        """Numbers of a row that kernels know: all but the names of items."""
+        return size(self.fields)
+
+    @cached_property
     def row_size(self) -> int:
         """Numbers in a row."""
-        return size(self.fields)
+        return self.kernel_size + (2 * self.problem.items[1] if self.problem.items else 0)
+
+    def _with_names(self, row: Floats) -> Floats:
+        """A row that begins, with the slots for names of items, if there are any."""
+        return np.concatenate([row, np.zeros(self.row_size - row.size)])
 
     @cached_property
     def engine(self) -> RowEngine:
@@ -96,6 +106,7 @@ class RowPolicy(Policy):
             own = memory.theta.shape[1], rows.shape[1]
             if own == (self.problem.dim, self.row_size) and rows.flags.writeable:
                 return rows
+        self._refuse_items("a memory that was put together")
         if getattr(memory, "_fields", None) != tuple(self.fields):
             raise ValueError(f"the memory is none of {self.name}'s: pass what init returned")
         n = len(memory.t)
@@ -106,6 +117,10 @@ class RowPolicy(Policy):
                     "pass what init or update returned"
                 )
         return packed(memory._asdict(), self.fields, n)
+
+    def _refuse_items(self, what: str) -> None:
+        if self.problem.items is not None:
+            raise ValueError(f"{what} knows no items: use a Bandit or a Loop")
 
     def from_rows(self, rows: Any) -> Any:
         return self.view(np.array(rows, dtype=np.float64, order="C"))
@@ -124,6 +139,7 @@ class RowPolicy(Policy):
         return self._ranked(rows, np.arange(len(rows)), arms, k, noise)
 
     def _ranked(self, rows: Any, which: Ints, arms: Floats, k: int, noise: Floats | None) -> Ints:
+        self._refuse_items("a batch of learners")
         given = np.empty((len(which), 0)) if noise is None else noise
         draws = np.require(given, np.float64, ["C", "W"])
         if draws.shape != (len(which), self.noise_size):
@@ -154,6 +170,7 @@ class RowPolicy(Policy):
     def update_rows(
         self, rows: Any, which: Ints, x: Floats, r: Floats, noise: Floats | None = None
     ) -> None:
+        self._refuse_items("a batch of learners")
         self.engine.learn_rows(self.recipe, rows, which, x, r, np.ones(len(r)))
 
     def forget(self, memory: Any, steps: float) -> Any:

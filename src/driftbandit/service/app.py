@@ -19,6 +19,7 @@ from driftbandit.service.http.hosts import HostCheck
 from driftbandit.service.http.openapi import document
 from driftbandit.service.limits import Limits
 from driftbandit.service.ops.metrics import Metrics
+from driftbandit.service.ops.telemetry import Telemetry
 from driftbandit.service.pool.batcher import Batcher
 from driftbandit.service.pool.loop_pool import LoopPool, Opener
 from driftbandit.service.routes import ROUTES
@@ -40,6 +41,7 @@ class Application:
         allowed_hosts: Sequence[str] = (),
         opener: Opener | None = None,
         authenticator: Authenticator | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._pool = LoopPool(os.fspath(path), *([] if opener is None else [opener]))
         self._batcher = Batcher(self._pool)
@@ -50,7 +52,10 @@ class Application:
         self._authenticator = authenticator or own
         hosts = HostCheck(allowed_hosts) if open_access or allowed_hosts else None
         pages, threads = _pages(open_access), (self._light, self._heavy)
-        self._gateway = Gateway(service, ROUTES, pages, self._authenticator, *threads, hosts)
+        self._telemetry = telemetry
+        self._gateway = Gateway(
+            service, ROUTES, pages, self._authenticator, *threads, hosts, telemetry
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -73,6 +78,7 @@ class Application:
     async def _close(self) -> None:
         stops: list[Callable[[], None]] = [self._light.shutdown, self._heavy.shutdown]
         stops += [self.views.close, self._batcher.close, self._pool.close]
+        stops += [] if self._telemetry is None else [self._telemetry.close]
         for stop in (*stops, self._authenticator.close):
             await asyncio.to_thread(stop)
 

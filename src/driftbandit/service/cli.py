@@ -1,4 +1,4 @@
-"""`driftbandit serve`, `demo`, `api-keys`, `backup`, `verify`, `erase` and `repair`."""
+"""`driftbandit serve`, `demo`, `mcp`, `api-keys`, `backup`, `verify`, `erase` and `repair`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 TURN = 0.0005  # seconds after which a thread that computes gives way to one that has a request
 
@@ -21,6 +22,27 @@ File = Annotated[
 ]
 Ledger = Annotated[str, typer.Argument(help="The ledger, as shop.db or postgresql://.")]
 Name = Annotated[str, typer.Option(help="Name of the loop.")]
+
+
+class Plain:
+    """Options that take no value show no type: help says --quick, not --quick <bool>."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in found:
+            if getattr(param, "is_flag", False) and param.metavar is None:
+                param.metavar = ""
+        return found
+
+
+class PlainCommand(Plain, TyperCommand):
+    """A command with such options."""
+
+
+class PlainGroup(Plain, TyperGroup):
+    """A group of commands with such options."""
+
+
 api_keys = typer.Typer(help="Keys for programs that use a service.", no_args_is_help=True)
 
 
@@ -35,7 +57,10 @@ def serve(
     ] = False,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="A Host name to answer to; repeat it. With --open: besides localhost."),
+        typer.Option(
+            metavar="NAME",
+            help="A Host name to answer to; repeat it. With --open: besides localhost.",
+        ),
     ] = None,
     rate: Annotated[float, typer.Option(help="Calls per second of one key.")] = 5000.0,
     body: Annotated[int, typer.Option(min=1, help="Bytes of a request at most.")] = 1_000_000,
@@ -46,8 +71,11 @@ def serve(
     private_key: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="TLS: its key, a PEM file.")
     ] = None,
+    telemetry: Annotated[
+        bool, typer.Option("--telemetry", help="Send traces by OpenTelemetry, as OTEL_* say.")
+    ] = False,
 ) -> None:
-    """Serve the loops of a file over HTTP (docs/service.md)."""
+    """Serve the loops of a file over HTTP, with a dashboard."""
     _needed()
     from driftbandit.service import server
     from driftbandit.service.limits import Limits
@@ -64,6 +92,10 @@ def serve(
     if not open_access and (token := server.first_key(file)):
         print(f"first API key, with the role admin; it is shown only now: {token}", flush=True)
     server.log_to_stderr()
+    if telemetry:
+        from driftbandit.service.ops.telemetry import Telemetry
+
+        options["telemetry"] = Telemetry()
     _run(server.server(file, open_access=open_access, **options))
 
 
@@ -88,7 +120,8 @@ def demo(
             look = (lambda: server.address(made)), (lambda: made.should_exit)
             show = webbrowser.open if browser and sys.stdout.isatty() else lambda url: None
             try:
-                shop.run(*look, seconds=60.0 * minutes, opened=show)
+                mark = made.config.app.views.happened.append  # type: ignore[union-attr]
+                shop.run(*look, seconds=60.0 * minutes, opened=show, happened=mark)
             finally:
                 made.should_exit = True  # the time is over
 
@@ -99,6 +132,17 @@ def demo(
         finally:
             made.should_exit = True  # also if it could not start
             visitors.join()
+
+
+def mcp(file: Ledger) -> None:
+    """Offer the loops of a ledger to assistants as tools, by the Model Context Protocol."""
+    from driftbandit.mcp_server import Loops, server
+
+    loops = Loops(file)
+    try:
+        server(loops).run()  # until its input ends
+    finally:
+        loops.close()
 
 
 def _run(made: Any) -> None:
@@ -132,8 +176,9 @@ def erase(
         bool, typer.Option("--relearn", help="Train the learner again without them.")
     ] = False,
 ) -> None:
-    """Erase all that was logged about a key (docs/gdpr.md). The loop must not be open elsewhere;
-    a service has a route for it."""
+    """Erase all that was logged about a key.
+
+    The loop must not be open elsewhere; a service has a route for it."""
     with opened_loop(file, name) as loop:
         gone = loop.erase(key=key, relearn=relearn)
     word = "trained again without them" if gone.relearned else "as it was"
@@ -150,8 +195,9 @@ def repair(
         typer.Option(help="The time it is, such as 2026-11-18T12:00Z; only with clock='events'."),
     ] = None,
 ) -> None:
-    """Set the clock of a loop after a wrong one (docs/loop.md). The loop must not be open
-    elsewhere; a service has a route for it."""
+    """Set the clock of a loop after a wrong one.
+
+    The loop must not be open elsewhere; a service has a route for it."""
     with opened_loop(file, name) as loop:
         when = loop.repair(None if at is None else _moment(at))
     date = f"{datetime.fromtimestamp(when, UTC):%Y-%m-%d %H:%M:%S}"
@@ -201,7 +247,7 @@ def verify(
         raise typer.Exit(1)
 
 
-@api_keys.command()
+@api_keys.command(cls=PlainCommand)
 def create(
     file: File,
     name: Annotated[str, typer.Argument(help="Name of the program that uses it.")],
@@ -211,7 +257,7 @@ def create(
     print(_keys(file, new=True).create(name, role))
 
 
-@api_keys.command()
+@api_keys.command(cls=PlainCommand)
 def revoke(
     file: File, name: Annotated[str, typer.Argument(help="Name of the program that uses it.")]
 ) -> None:
@@ -219,7 +265,7 @@ def revoke(
     _keys(file).revoke(name)
 
 
-@api_keys.command("list")
+@api_keys.command("list", cls=PlainCommand)
 def show(file: File) -> None:
     """List all keys, without their secrets."""
     for key in _keys(file).all().values():

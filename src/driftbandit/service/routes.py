@@ -15,7 +15,8 @@ from driftbandit.service.schema import options as o
 NAME, ID = "/v1/loops/{name}", "/v1/loops/{name}/decisions/{id}"
 CANDIDATE = "/v1/loops/{name}/candidates/{candidate}"
 ARM = "/v1/loops/{name}/arms/{arm}"
-FLAG = "/ofrep/v1/evaluate/flags/{name}"
+FLAGS = "/ofrep/v1/evaluate/flags"
+FLAG = f"{FLAGS}/{{name}}"
 AS_TOML = (o.LoopDeclaration, o.CandidateDeclaration)  # bodies that may also be TOML
 UP = ((200, m.ServiceStatus),)
 
@@ -32,6 +33,7 @@ class Route(NamedTuple):
     answers: tuple[tuple[int, Any], ...] = ()
     query: tuple[str, ...] = ()
     problems: tuple[int, ...] = ()
+    every_loop: bool = False  # asks all loops: it counts as so many calls
     heavy: bool = False  # reads much of the log: one after the other, in a thread of its own
     refusal: Callable[[m.ProblemDetails, str], loops.Reply] | None = None  # if no problem+json
     failure: Any = m.ProblemDetails  # the message of a refusal
@@ -55,7 +57,7 @@ ROUTES = (
     ),
     Route(
         "PATCH", NAME, "admin", loops.change,
-        "Change exploration, mode, holdout or guard from now on",
+        "Change exploration, mode, holdout, guard, shares, budget or sticky from now on",
         o.LoopChanges, ((200, m.LoopInfo),), problems=(404, 415, 422),
     ),
     Route(
@@ -76,6 +78,12 @@ ROUTES = (
         "Decide, as OpenFeature's remote evaluation protocol (OFREP) evaluates a flag",
         m.FlagRequest, ((200, m.FlagEvaluation),), problems=(404, 415),
         refusal=flags.refusal, failure=m.FlagFailure,
+    ),
+    Route(
+        "POST", FLAGS, "decide", flags.evaluate_flags,
+        "Decide in all loops that are flags with sticky answers, as OFREP evaluates flags in bulk",
+        m.FlagRequest, ((200, m.FlagList), (304, None)), problems=(415,),
+        refusal=flags.list_refusal, failure=m.FlagListFailure, every_loop=True,
     ),
     Route(
         "PUT", f"{ID}/reward", "reward", loops.reward, "Say what a decision gave",

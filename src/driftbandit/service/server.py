@@ -20,6 +20,7 @@ from driftbandit.service.http.auth import ApiKeys
 from driftbandit.service.http.connections import BoundedProtocol, Slots
 from driftbandit.service.http.hosts import is_loopback
 from driftbandit.service.limits import Limits
+from driftbandit.service.ops.telemetry import Telemetry
 
 log = logging.getLogger("driftbandit.service")
 CONNECTIONS = 1000
@@ -105,13 +106,19 @@ def server(
     allowed_hosts: Sequence[str] = (),
     certificate: str | None = None,
     private_key: str | None = None,
+    telemetry: Telemetry | None = None,
     **seams: Any,
 ) -> uvicorn.Server:
     """Return a server that is not started yet: `run()` serves until SIGINT or SIGTERM. `seams` are
     for tests, as `Application` has them."""
     check_host(host, open_access)
     app = Application(
-        path, limits=limits, open_access=open_access, allowed_hosts=allowed_hosts, **seams
+        path,
+        limits=limits,
+        open_access=open_access,
+        allowed_hosts=allowed_hosts,
+        telemetry=telemetry,
+        **seams,
     )
     config = uvicorn.Config(
         app,

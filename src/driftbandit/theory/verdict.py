@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from driftbandit.html_table import table
 from driftbandit.theory.domd import Floats
 
 ROUNDING = 1e-8  # of the sizes that were added up
@@ -85,6 +86,18 @@ class Proof:
             }
             for one in self.inequalities
         ]
+
+    def __repr__(self) -> str:
+        failed = [one.place for one in self.inequalities if not one.holds]
+        said = f"not true: {', '.join(failed)}" if failed else "all hold"
+        count = len(self.inequalities)
+        return f"<Proof of {self.policy} in {self.world}: {count} inequalities, {said}>"
+
+    def _repr_html_(self) -> str:
+        head = ("place", "claim", "left, at T", "right", "left, tightest", "right", "holds")
+        names = ("place", "claim", "left", "right", "tightest_left", "tightest_right", "holds")
+        rows = ([row[name] for name in names] for row in self.rows())
+        return table(f"{self.policy} in {self.world}, seeds: {len(self.seeds)}", head, rows)
 
     def __str__(self) -> str:
         head = ("", "", "at T:", "left", "<= right", "tightest:", "left", "<= right", "")

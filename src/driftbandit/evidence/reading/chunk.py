@@ -8,9 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from driftbandit.estimators.increments import LoggedArms
+from driftbandit.loop.storage.events import Spend
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -19,7 +21,7 @@ Batch = dict[str, list[Any]]  # raw columns by our names, all of one length
 # Columns of a log, by our names.
 NAMES = (
     "context", "arms", "names", "action", "probability", "probabilities", "reward", "time", "key",
-    "id", "default", "role",
+    "id", "default", "role", "spend",
 )  # fmt: skip
 SKIP, BAD = "skip", "bad"  # columns in which a reader says why it takes no row, or cannot
 
@@ -27,6 +29,24 @@ SKIP, BAD = "skip", "bad"  # columns in which a reader says why it takes no row,
 # alone. The probability of 1 in such a row is not one of the live policy.
 ASIDE = ("holdout", "fallback")
 
+
+class BudgetRow(Struct):
+    """What a budget had to do with a row: the price of the decision, the bound on the mean, what
+    every arm was expected to cost, what was `left` of a total, and the `bill`, if it came."""
+
+    price: float
+    bound: float
+    costs: list[float]
+    left: float | None = None
+    rule: int = 1
+    bill: float | None = None
+
+    def logged(self) -> Spend:
+        """Return it as the loop logs it."""
+        return Spend(self.price, self.bound, self.costs, self.left, rule=self.rule)
+
+
+Budgets = dict[str, BudgetRow]  # by name
 ARM = "arm"  # the column that holds an arm's name, where arms have none of that name
 
 
@@ -64,6 +84,7 @@ class Chunk:
     id: list[str | None]
     default: list[str | None]  # what would be played without a policy
     role: list[str | None]  # of the decision in its loop; None elsewhere
+    spend: list[Budgets]  # of the loop; empty elsewhere
     number: Ints  # (n,)   of the row in the log, from 1
 
     def __len__(self) -> int:
@@ -94,6 +115,7 @@ class Chunk:
             id=[self.id[k] for k in rows],
             default=[self.default[k] for k in rows],
             role=[self.role[k] for k in rows],
+            spend=[self.spend[k] for k in rows],
             number=self.number[rows],
         )
 

@@ -7,13 +7,16 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from driftbandit.durations import LAST
-from driftbandit.evidence.reading.chunk import BAD, SKIP, Batch, Chunk, Floats
+from driftbandit.evidence.reading.chunk import BAD, SKIP, Batch, Budgets, Chunk, Floats
 from driftbandit.evidence.reading.menus import MenuError, Menus
 from driftbandit.evidence.reading.parse import moments, numbers, text
+from driftbandit.features.values import missing
 
+NO_BUDGETS: Budgets = {}
 SLACK = 1e-3  # probabilities are often written in single precision, or with few digits
 
 
@@ -39,6 +42,7 @@ class Cleaner:
         rows.contexts()
         rows.offers(self.menus)
         rows.chances(self.least)
+        rows.budgets()
         self.rows += n
         return rows.chunk(self.rows - n), bad, skip
 
@@ -80,7 +84,7 @@ class _Rows:
         self.found["context"] = out
 
     def offers(self, menus: Menus) -> None:
-        """What was offered, and which of it was played."""
+        """Return what was offered, and which of it was played."""
         offered, named, played = (self.column(name) for name in ("arms", "names", "action"))
         self.found["menus"], self.found["action"] = [None] * self.n, np.zeros(self.n, np.int64)
         for k in self.left:
@@ -109,6 +113,16 @@ class _Rows:
         self._refuse((p > 0.0) & (p <= 1.0), "no probability above 0 and up to 1")
         self._refuse(~(p < least), f"a probability below least, {least:g}")
 
+    def budgets(self) -> None:
+        """What budgets of a loop had to do with rows: mappings, or JSON of them."""
+        column, out = self.column("spend"), [NO_BUDGETS] * self.n
+        for k in self.left if self.batch.get("spend") else ():
+            try:
+                out[k] = budgets_of(column[k], len(self.found["menus"][k]))
+            except (ValueError, RecursionError):
+                self.bad[k] = "a spend that does not fit its arms"
+        self.found["spend"] = out
+
     def chunk(self, before: int) -> Chunk:
         """The rows that are left; so many came before this batch."""
         left, found = self.left, self.found
@@ -125,6 +139,7 @@ class _Rows:
             id=self._texts("id", left),
             default=self._texts("default", left),
             role=self._texts("role", left),
+            spend=[found["spend"][k] for k in left],
             number=np.array(left, dtype=np.int64) + before + 1,
         )
 
@@ -146,6 +161,19 @@ def all_chances(value: Any, size: int) -> tuple[Floats, str | None]:
         return h, "probabilities that do not add up to 1"
     exact = abs(total - 1.0) <= 1e-12
     return (h if exact else h / total), None
+
+
+def budgets_of(value: Any, arms: int) -> Budgets:
+    """Budgets of a row by name; each has a cost for every arm."""
+    if missing(value) or value == "":  # as CSV files say it
+        return NO_BUDGETS
+    if isinstance(value, str):
+        found = msgspec.json.decode(value, type=Budgets)
+    else:
+        found = msgspec.convert(value, Budgets)
+    if not all(len(each.costs) == arms for each in found.values()):
+        raise ValueError("another number of costs than of arms")
+    return found
 
 
 def context_of(value: Any) -> Mapping[str, Any]:

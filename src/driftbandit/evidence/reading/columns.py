@@ -75,7 +75,7 @@ def mapped(
 
 
 def exported(found: Sequence[str]) -> bool:
-    """Whether columns are those of `Loop.export`."""
+    """Return whether columns are those of `Loop.export`."""
     return set(FATE) <= set(found)
 
 
@@ -85,7 +85,7 @@ def _skipped(status: Any, position: Any) -> str | None:
 
 
 def mapping(given: Columns | None, found: Sequence[str]) -> dict[str, str | Sequence[str]]:
-    """Which columns to read, by our names: those that were given, or those of the same name."""
+    """Return the columns to read, by our names: those given, or those of the same name."""
     for name in given or ():
         if name not in NAMES:
             raise ValueError(f"a log has no column {name!r}: {nearest(name, NAMES)}")
@@ -123,7 +123,7 @@ def _column(batch: Mapping[str, list[Any]], theirs: str | Sequence[str], text: b
 
 
 def _told(cell: str | None) -> Any:
-    """What a cell of a CSV file holds."""
+    """Return what a cell of a CSV file holds."""
     try:
         return None if cell is None else float(cell)
     except ValueError:

@@ -152,8 +152,8 @@ def _csv(path: Path, columns: Columns | None) -> Source:
 
 
 def _csv_rows(reader: Any) -> Iterator[tuple[int, list[str] | str]]:
-    """How many lines a row takes, and its cells, or why it cannot be read: the reader goes on with
-    the line after it."""
+    """Yield how many lines a row takes, and its cells, or why it cannot be read: the reader goes on
+    with the line after it."""
     while True:
         before = reader.line_num
         try:

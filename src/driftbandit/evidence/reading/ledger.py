@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from array import array
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from driftbandit.evidence.reading.chunk import BAD, NAMES, SKIP, Batch
+import numpy as np
+
+from driftbandit.evidence.reading.chunk import BAD, NAMES, SKIP, Batch, Floats, Ints
 from driftbandit.evidence.reading.columns import ROWS, SLATE, UNTAUGHT, Source
+from driftbandit.loop.learning.keyed import Keyed
 from driftbandit.loop.learning.learner import Learner
 from driftbandit.loop.state.definition import Definition, Version, define
 from driftbandit.loop.state.reward_windows import Example, RewardWindows
@@ -23,6 +27,7 @@ from driftbandit.policies.rows import RowPolicy
 if TYPE_CHECKING:
     from driftbandit.lab.run.plugin_files import PluginFiles
 
+Bills = Mapping[str, tuple[Ints, Floats]]  # by budget: seqs of decisions, in order, and values
 ENDINGS = (".db", ".sqlite", ".sqlite3")
 
 
@@ -33,12 +38,12 @@ class Where(NamedTuple):
     name: str
     policy: RowPolicy | type[RowPolicy] | None = None
     half_life: Any = None
-    luggage: PluginFiles | None = None  # what must be imported before
+    plugins: PluginFiles | None = None  # what must be imported before
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Ledger, Definition]]:
-        if self.luggage is not None:
-            self.luggage.load()
+        if self.plugins is not None:
+            self.plugins.load()
         if not is_url(self.path) and not os.path.isfile(self.path):
             raise ValueError(f"{self.path!r} is not a file: check the path of the ledger")
         with closing(Ledger(self.path, self.name, write=False)) as ledger:
@@ -48,7 +53,7 @@ class Where(NamedTuple):
             yield ledger, known if self.policy is None else self._instead(ledger, known)
 
     def _instead(self, ledger: Ledger, known: Definition) -> Definition:
-        """What the loop would be with the other policy."""
+        """Return what the loop would be with the other policy."""
         if ledger.base:
             raise ValueError(
                 "the beginning of this ledger is gone (retention or erase): another policy cannot "
@@ -85,12 +90,12 @@ class LedgerSource(Source):
 
     def _rows(self) -> Iterator[Batch]:
         with self.where.opened() as (ledger, known):
-            start = origin(ledger)
+            start, bills = origin(ledger), _bills(ledger, known.costs)
             state, changes = unfold(ledger, known, start)
             examples = (change for change in changes if isinstance(change, Example))
             while part := list(islice(examples, ROWS)):
                 events = ledger.events([example.decision for example in part])
-                rows = [_row(events.get(example.decision), example) for example in part]
+                rows = [_row(events.get(example.decision), example, bills) for example in part]
                 yield _batch(rows)
             rest = _untrained(state.windows, start)
             while words := list(islice(rest, ROWS)):
@@ -110,7 +115,10 @@ class LedgerSource(Source):
 
             return spread(where, scheduler, workers)
         with where.opened() as (ledger, known):
-            return replay(ledger, known, origin(ledger)).learner
+            learner = replay(ledger, known, origin(ledger)).learner
+            if isinstance(learner, Keyed):
+                learner.read_all()
+            return learner
 
 
 def _batch(rows: list[dict[str, Any]]) -> Batch:
@@ -126,7 +134,34 @@ def _untrained(windows: RewardWindows, start: Event | None) -> Iterator[str]:
             yield from repeat(UNTAUGHT[word], windows.counts[count] - before.get(count, 0))
 
 
-def _row(event: Any, example: Example) -> dict[str, Any]:
+def _bills(ledger: Ledger, budgets: Collection[str]) -> Bills:
+    """Return the bills of all decisions; the last one of each counts. They may come long after
+    their decision was trained, so they are collected before, in 16 bytes each or so."""
+    found: dict[str, tuple[array[int], array[float]]] = {
+        name: (array("q"), array("d")) for name in budgets
+    }
+    for event in ledger.read(ledger.start, light=True) if found else ():
+        if event.kind == "metric" and (said := event.read()).name in found and said.of:
+            seqs, values = found[said.name]
+            seqs.append(said.of)
+            values.append(said.value)
+    return {name: _last(np.array(seqs), np.array(values)) for name, (seqs, values) in found.items()}
+
+
+def _last(seqs: Ints, values: Floats) -> tuple[Ints, Floats]:
+    """Return the last value of each seq, in order."""
+    order = np.argsort(seqs, kind="stable")
+    seqs, values = seqs[order], values[order]
+    last = np.append(seqs[1:] != seqs[:-1], True) if len(seqs) else np.zeros(0, dtype=bool)
+    return seqs[last], values[last]
+
+
+def _bill(seq: int, seqs: Ints, values: Floats) -> float | None:
+    place = int(np.searchsorted(seqs, seq))
+    return float(values[place]) if place < len(seqs) and seqs[place] == seq else None
+
+
+def _row(event: Any, example: Example, bills: Bills) -> dict[str, Any]:
     """A example and the decision it is about."""
     if event is None or event.kind != "decide":
         return {BAD: "a decision that is not in the ledger"}
@@ -148,4 +183,7 @@ def _row(event: Any, example: Example) -> dict[str, Any]:
         "id": event.id,
         "default": data.default,
         "role": data.role,
+        "spend": {
+            name: each.told(_bill(event.seq, *bills[name])) for name, each in data.spend.items()
+        },
     }

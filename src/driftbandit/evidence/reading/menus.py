@@ -34,7 +34,7 @@ class Menus:
             ) from error
 
     def menu(self, offered: Any, names: Any) -> Menu:
-        """What a row offers: JSON or lists and mappings; nothing means what all rows offer."""
+        """Return what a row offers, from JSON, lists or mappings; None means what all have."""
         if offered is None and names is None:
             if self._fixed is None:
                 raise MenuError("no arms: name their column, or pass arms=")
@@ -48,7 +48,7 @@ class Menus:
         return found
 
     def place(self, menu: Menu, action: Any) -> int:
-        """Where an action is on its menu: a name, or a place counted from 0."""
+        """Return where an action is on its menu: a name, or a place counted from 0."""
         if isinstance(action, (float, np.floating)) and float(action).is_integer():
             action = int(action)  # frames turn whole numbers into floats where some are missing
         place = menu.places.get(action if isinstance(action, str) else str(action))

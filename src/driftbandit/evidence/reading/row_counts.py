@@ -54,7 +54,7 @@ class RowCounts:
         ]
 
     def sentences(self) -> list[str]:
-        """What was left out, in words."""
+        """Return what was left out, in words."""
         out = [f"Bad rows were left out: {'; '.join(self.reasons())}."] if self.bad else []
         if self.skipped:
             what = "; ".join(f"{n:,} x {why}" for why, n in self.skipped.most_common())

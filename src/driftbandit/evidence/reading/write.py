@@ -53,7 +53,7 @@ def _schema() -> Any:
     columns = {"id": text, "key": text, "time": number, "context": text, "arms": text}
     columns |= {"names": pa.list_(text), "action": text, "probability": number}
     columns |= {"probabilities": pa.list_(number), "reward": number}
-    return pa.schema(columns | {"default": text, "role": text})
+    return pa.schema(columns | {"default": text, "role": text, "spend": text})
 
 
 def _columns(chunk: Chunk) -> dict[str, list[Any]]:
@@ -74,4 +74,5 @@ def _columns(chunk: Chunk) -> dict[str, list[Any]]:
         "reward": chunk.reward.tolist(),
         "default": chunk.default,
         "role": chunk.role,
+        "spend": [encode(each) if each else None for each in chunk.spend],
     }

@@ -61,7 +61,7 @@ def chart(
 
 
 def _range(lines: Sequence[ChartLine], zero: bool) -> tuple[float, float]:
-    """What to show: all middles, and bands as far as they are not out of all proportion."""
+    """Return what to show: all middles, and bands as far as they are not out of all proportion."""
     middles = [float(v) for line in lines for v in line.middle]
     low, high = min(middles), max(middles)
     room = 3.0 * ((high - low) or abs(high) or 1.0)

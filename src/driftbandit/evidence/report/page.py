@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 STYLE = """
 .verdict { font-size: 1.15rem; background: var(--raised); border-radius: .5rem;
   padding: .3rem 1rem; }
+.needed { display: flex; flex-wrap: wrap; gap: .2rem 1rem; align-items: center; font-size: .95rem;
+  color: var(--faint); }
+.needed progress { width: min(24rem, 100%); accent-color: light-dark(#0072B2, #5b8def); }
 .plots { display: grid; gap: 0 1.5rem;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); }
 .plots svg { width: 100%; height: auto; }
@@ -24,6 +28,7 @@ STYLE = """
 .key { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; }
 .key span { display: flex; gap: .4rem; align-items: center; }
 """
+DETAILS = "Details: all estimates (DR, SNIPS, IPS, DM), overlap, values over time"
 SCRIPT = """
 const root = document.documentElement;
 document.getElementById("theme").addEventListener("click", () => {
@@ -38,10 +43,12 @@ def page(found: Evaluation) -> str:
     """The report as HTML."""
     title = escape(f"Evaluation of {', '.join(found.values)}")
     css = asset("page.css")
-    verdicts = "".join(f"<p>{escape(each)}</p>" for each in found.verdicts)
+    verdicts = "".join(_verdict(found, k) for k in range(len(found.verdicts)))
     notes = "".join(f"<li>{escape(each)}</li>" for each in found.notes)
     used = f"{found.rows:,} of {found.log.counts.rows:,} rows were used."
-    sections = "".join(_section(table) for table in tables(found))
+    first, *others = sorted(tables(found), key=lambda table: table.title != "Differences")
+    details = "".join(_section(table) for table in others)
+    sections = f"{_section(first)}<details><summary>{DETAILS}</summary>{details}</details>"
     return "\n".join(
         [
             '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
@@ -54,6 +61,18 @@ def page(found: Evaluation) -> str:
             f"{_plots(found)}{sections}</main><script>{SCRIPT}</script></body></html>",
         ]
     )
+
+
+def _verdict(found: Evaluation, k: int) -> str:
+    """A sentence; if the log cannot say, with a bar of the evidence that there is and is needed."""
+    text = f"<p>{escape(found.verdicts[k])}</p>"
+    gap = found.differences[k] if k < len(found.differences) else None
+    if gap is None or gap.better or not math.isfinite(gap.rows):
+        return text
+    needed = found.rows + gap.rows
+    label = f"evidence: {found.rows:,} rows of about {float(f'{needed:.2g}'):,.0f} that are needed"
+    bar = f'<progress value="{found.rows}" max="{needed:.0f}"></progress>'
+    return f'{text}<p class="needed">{bar} {label}</p>'
 
 
 def _plots(found: Evaluation) -> str:

@@ -35,14 +35,24 @@ def _difference(found: Evaluation, gap: Gap) -> str:
     if gap.better:
         best, other = (gap.first, gap.second)[:: gap.better]
         size = ahead(gap.estimate.value, *gap.sequence)
-        return f"{best} is better than {other} {sure}: {size}.{_latest(found, gap)}"
+        rest = _latest(found, gap) + _overspends(best, found.values[best])
+        return f"{best} is better than {other} {sure}: {size}.{rest}"
     guess = f"{gap.first} minus {gap.second} is {between(*gap.sequence)} {sure}"
     more = more_rows(gap.rows, gap.fewest, gap.most)
     return f"Cannot say whether {gap.first} or {gap.second} is better: {guess}; {more}."
 
 
+def _overspends(name: str, worth: Worth) -> str:
+    """What speaks against the better one: a reward that budgets do not pay for."""
+    return "".join(
+        f" But {name} would spend {each.words()} of budget {budget!r}."
+        for budget, each in worth.spend.items()
+        if each.keeps is False
+    )
+
+
 def _latest(found: Evaluation, gap: Gap) -> str:
-    """What the latest windows say on their own."""
+    """Return what the latest windows say on their own."""
     if len(found.starts) < 8:
         return ""
     since = moment(found, float(found.starts[-4]))
@@ -56,7 +66,7 @@ def _latest(found: Evaluation, gap: Gap) -> str:
 
 
 def notes(found: Evaluation) -> list[str]:
-    """What to know, and what to doubt."""
+    """Return what to know, and what to doubt."""
     out = [
         f"{name} ({policy}) learns from this log as it goes: its value is that of the policy "
         "trained on this log."

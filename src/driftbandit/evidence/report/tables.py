@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from driftbandit.estimators.formatting import number
-from driftbandit.estimators.ope import ESTIMATES
 from driftbandit.estimators.overlap import Estimate
 from driftbandit.evidence.report.sentences import moment, window
 
 if TYPE_CHECKING:
     from driftbandit.evidence.evaluation import Evaluation, Gap
+
+
+KEEPS = {True: "yes", False: "no", None: "cannot say"}
 
 
 class EvaluationTable(NamedTuple):
@@ -27,21 +29,24 @@ class EvaluationTable(NamedTuple):
 def tables(found: Evaluation) -> list[EvaluationTable]:
     """All tables of a report."""
     kinds = [values, differences] if found.differences else [values]
+    kinds += [spend] if any(worth.spend for worth in found.values.values()) else []
     return [kind(found) for kind in [*kinds, overlap, curve]]
 
 
 def values(found: Evaluation) -> EvaluationTable:
     level = f"{100.0 * found.level:g} %"
-    header = ("candidate", f"dr [{level}]", "at every moment", *(k for k in ESTIMATES if k != "dr"))
+    kinds = [kind for kind in next(iter(found.values.values())).estimates if kind != "dr"]
+    header = ("candidate", f"dr [{level}]", "at every moment", *kinds)
     rows = []
     for name, worth in found.values.items():
-        others = [ranged(worth.estimates[kind]) for kind in ESTIMATES if kind != "dr"]
+        others = [ranged(worth.estimates[kind]) for kind in kinds]
         every = _interval(*worth.sequence)
         rows.append((name, ranged(worth.estimates["dr"]), every, *others))
     note = (
         f"Mean reward with its {level} interval, which holds for one look at the end of the log. "
         "The interval at every moment holds whenever you look, also for values that drift. "
-        f"Weights are clipped at {found.clip:g}. Reward model: "
+        f"Weights are clipped at {found.clip:g}; shrunk and switch choose theirs by the data, "
+        "and have the interval of dr. Reward model: "
         f"{found.found.model}, before it is told the reward"
     )
     return EvaluationTable("Values", header, rows, note)
@@ -56,6 +61,21 @@ def differences(found: Evaluation) -> EvaluationTable:
         f"last four of {window(found)} on their own"
     )
     return EvaluationTable("Differences", header, rows, note)
+
+
+def spend(found: Evaluation) -> EvaluationTable:
+    level = f"{100.0 * found.level:g} %"
+    header = ("candidate", "budget", f"spends [{level}]", "bound", "keeps it")
+    rows = [
+        (name, budget, ranged(Estimate(*each[:3])), number(each.bound), KEEPS[each.keeps])
+        for name, worth in found.values.items()
+        for budget, each in worth.spend.items()
+    ]
+    note = (
+        "For a decision, at the logged prices: what arms were expected to cost, corrected by the "
+        "bills. A budget is kept if at most 5 % more is spent"
+    )
+    return EvaluationTable("Spend", header, rows, note)
 
 
 def _gap(gap: Gap) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from driftbandit.lab.report.summary import (
     named,
     stored_policies,
 )
-from driftbandit.lab.report.sweeps import draw_sweeps, sweeps
+from driftbandit.lab.report.sweeps import draw_grids, draw_sweeps, grids, sweeps
 from driftbandit.lab.report.tables import (
     ReportTable,
     across_worlds,
@@ -30,6 +30,7 @@ from driftbandit.lab.report.tables import (
     to_markdown,
 )
 from driftbandit.lab.run.store import RunStore
+from driftbandit.lab.study.selection import split_names
 
 
 def write_report(
@@ -41,11 +42,13 @@ def write_report(
     hero: str | None = None,
     focus: Sequence[str] = (),
     width: str = "full",
+    columns: Sequence[str] = (),
 ) -> dict[str, Path]:
     """Write tables, figures and report.html of a stored study; returns the files by kind.
 
     Differences are to `reference`; only `policies` are shown, or all; `hero` is emphasised; with a
-    `focus`, figures grey out all other policies; `width` is "neurips", "icml" or "full".
+    `focus`, figures grey out all other policies; `width` is "neurips", "icml" or "full". Tables of
+    single environments have all columns, or those of `COLUMNS` that `columns` names.
     """
     if width not in WIDTHS:
         raise ValueError(f"width {width!r} is unknown: choose one of {', '.join(WIDTHS)}")
@@ -56,22 +59,20 @@ def write_report(
     runs = normalised_runs(final_regrets(store, policies), ends["reference"][0])
     target = Path(out) if out else store.folder / "report"
     target.mkdir(parents=True, exist_ok=True)
-    paths = _write_texts(store, target, ends, lines, runs, hero)
+    paths = _write_texts(store, target, ends, lines, runs, hero, columns)
     paths |= draw_regret(lines, target, width, hero, focus)
-    swept = draw_sweeps(sweeps(store.current(), ends), target, width, hero)
+    cells = store.current()
+    swept = draw_sweeps(sweeps(cells, ends), target, width, hero)
+    maps = draw_grids(grids(cells, ends), target, width)
     profiles = draw_profiles(runs, target, width, hero, focus) if runs else {}
-    more = {"sweep": swept, "profile": profiles}
+    more = {"sweep": swept, "heat map": maps, "profile": profiles}
     return paths | {f"{name} {kind}": p for name, of in more.items() for kind, p in of.items()}
 
 
 def names_of(folder: str | os.PathLike[str], text: str | None) -> list[str]:
     """Policies from a list with commas; names that have commas themselves are found whole."""
-    known, names = stored_policies(RunStore(folder)), []
-    pieces = [piece.strip() for piece in (text or "").split(",") if piece.strip()]
-    while pieces:
-        joined = (", ".join(pieces[:k]) for k in range(len(pieces), 0, -1))
-        names.append(next((name for name in joined if name in known), pieces[0]))
-        pieces = pieces[names[-1].count(",") + 1 :]
+    known = stored_policies(RunStore(folder))
+    names = split_names(text, known)
     return named(names, known) if names else []
 
 
@@ -82,8 +83,9 @@ def _write_texts(
     lines: pl.DataFrame,
     runs: Runs | None,
     hero: str | None,
+    columns: Sequence[str],
 ) -> dict[str, Path]:
-    per_world, summaries = panels(ends, chosen(store)), _summaries(ends, runs)
+    per_world, summaries = panels(ends, chosen(store), columns), _summaries(ends, runs)
     tables = [*summaries, *per_world]
     texts = {
         "md": ("table.md", "\n".join(to_markdown(table) for table in tables)),
@@ -99,7 +101,7 @@ def _write_texts(
 
 
 def _summaries(ends: pl.DataFrame, runs: Runs | None) -> list[ReportTable]:
-    """What stands above the tables of single environments."""
+    """Return what stands above the tables of single environments."""
     found = [overview(ends)] if ends["environment"].n_unique() > 1 else []
     if runs:
         found.insert(0, across_worlds(aggregates(runs), runs.scale, runs.left_out))

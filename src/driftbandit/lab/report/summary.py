@@ -21,6 +21,7 @@ from driftbandit.lab.study.study_file import Study, outline
 REFERENCE = "DOMD-GLB"  # differences are to this policy where a study has it
 PAIR = ["environment", "policy"]
 YARDSTICKS = ("Oracle", "Uniform")  # never the best: one knows the truth, the other does not learn
+FACTS = ("horizon", "early_us", "late_us", "bytes", "error", "coverage", "ratio", "code")
 SMOOTHING = 25  # recorded rounds whose median cost is shown: single ones are noisy
 
 
@@ -34,35 +35,60 @@ def finals(
     (Student's t), and p is the p-value of that paired test after Holm's correction within the
     environment. best: one of the environment's `leaders`.
     early_us and late_us are medians over the second and the last tenth of the rounds; coverage is
-    the share of recorded rounds with ratio <= 1.
+    the share of recorded rounds with ratio <= 1; code is the version of the code that played it.
     """
-    data = rows(store)
-    timed = data.join(_horizons(data).lazy(), on="environment")
-    passes = (_last(timed), _pace(timed), _confidence(data))
-    last, pace, sets = (each.collect(engine="streaming") for each in passes)
-    reference = _reference(last, reference)
-    shown = named(policies, last["policy"].unique().sort().to_list())
+    return summarised(final_regrets(store), facts(store), reference, policies)
+
+
+def summarised(
+    regrets: pl.DataFrame,
+    facts: pl.DataFrame,
+    reference: str | None = None,
+    policies: Sequence[str] = (),
+) -> pl.DataFrame:
+    """Return what `finals` does, from the regret of every seed and from what is known besides.
+
+    Both frames have environments and policies as Enums, whose order is that of the rows.
+    """
+    reference = _reference(regrets, reference)
+    shown = named(policies, regrets["policy"].unique().sort().to_list())
     return (
-        last.group_by(PAIR)
+        regrets.group_by(PAIR)
         .agg(
             seeds=pl.len().cast(pl.Int64),
-            horizon=pl.col("round").max(),
             deviation=pl.col("regret").std().fill_null(float("nan")),
             mean=pl.col("regret").mean(),
-            error=pl.col("error").fill_nan(None).mean(),
-            bytes=pl.col("bytes").max(),
         )
-        .join(_comparisons(last, reference, shown), on=PAIR)
-        .join(pace, on=PAIR, how="left")
-        .join(sets, on=PAIR, how="left")
+        .join(_comparisons(regrets, reference, shown), on=PAIR)
+        .join(facts, on=PAIR, how="left")
         .with_columns(reference=pl.lit(reference))
         .select(
             *PAIR,
             *("seeds", "horizon", "mean", "deviation", "best"),
             *("reference", "difference", "low", "high", "p", "common"),
-            *("early_us", "late_us", "bytes", "error", "coverage", "ratio"),
+            *FACTS[1:],
         )
         .sort(PAIR)
+    )
+
+
+def facts(store: RunStore) -> pl.DataFrame:
+    """What is known of each environment and policy besides its regrets, a row for each."""
+    data = rows(store)
+    timed = data.join(_horizons(data).lazy(), on="environment")
+    last = _last(timed).group_by(PAIR)
+    ends = last.agg(
+        horizon=pl.col("round").max(),
+        error=pl.col("error").fill_nan(None).mean(),
+        bytes=pl.col("bytes").max(),
+    )
+    passes = (each.collect(engine="streaming") for each in (ends, _pace(timed), _confidence(data)))
+    found, pace, sets = passes
+    codes = {(c.environment_label, c.policy_label): c.code for c in store.current()}
+    lines = [codes[pair] for pair in found.select(PAIR).iter_rows()]
+    found = found.with_columns(code=pl.Series(lines, dtype=pl.String))
+    return (
+        found.join(pace, on=PAIR, how="left").join(sets, on=PAIR, how="left").select(*PAIR, *FACTS)
     )
 
 
@@ -142,7 +168,7 @@ def rows(store: RunStore) -> pl.LazyFrame:
     """The results of the study's cells; environments and policies are Enums in its order."""
     data, cells = store.scan(), store.current()
     _check_labels(cells)
-    worlds, policies = _order(cells)
+    worlds, policies = order_of(cells)
     return data.with_columns(
         pl.col("environment").cast(pl.String).cast(pl.Enum(worlds)),
         pl.col("policy").cast(pl.String).cast(pl.Enum(policies)),
@@ -172,7 +198,7 @@ def _check_labels(cells: list[Cell]) -> None:
                 )
 
 
-def _order(cells: list[Cell]) -> tuple[list[str], list[str]]:
+def order_of(cells: Iterable[Cell]) -> tuple[list[str], list[str]]:
     """Labels of environments and policies as the study lists them."""
     per_world: dict[str, list[str]] = {}
     for cell in cells:
@@ -241,7 +267,7 @@ def _pace(timed: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _confidence(data: pl.LazyFrame) -> pl.LazyFrame:
-    """How the truth sits in the confidence set over all recorded rounds, per pair."""
+    """Return how the truth sits in the confidence set over all recorded rounds, per pair."""
     return data.group_by(PAIR).agg(
         coverage=_inside().mean(), ratio=pl.col("ratio").fill_nan(None).mean()
     )

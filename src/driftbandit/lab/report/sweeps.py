@@ -1,9 +1,10 @@
-"""Final regret against each number that a study sweeps, and the figure of it."""
+"""Final regret against each number that a study sweeps, as lines; against two, as a heat map."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,20 +53,119 @@ def sweeps(cells: Iterable[Cell], finals: pl.DataFrame) -> list[Sweep]:
             for of_worlds in (True, False):
                 for key, value in _places(cell, of_worlds):
                     groups.setdefault(key, {})[value] = row
+    found = {key: rows for key, rows in groups.items() if len(rows) >= ENOUGH}
     return [
-        _sweep(kind, quantity, line, rows, of_worlds)
-        for (of_worlds, kind, quantity, line, _), rows in groups.items()
-        if len(rows) >= ENOUGH
+        _sweep(kind, quantity, line + _rest(key, found), rows, of_worlds)
+        for key, rows in found.items()
+        for of_worlds, kind, quantity, line, _ in [key]
     ]
+
+
+def _rest(key: tuple[Any, ...], groups: Iterable[tuple[Any, ...]]) -> str:
+    """Name the other options in which a line differs from its neighbours of the same name."""
+    *same, others = key
+    several = [json.loads(each[-1]) for each in groups if list(each[:-1]) == same]
+    mine = json.loads(others)
+    differ = [k for k in mine if any(other.get(k) != mine[k] for other in several)]
+    return "".join(f", {k.partition('.')[2]} = {_short(mine[k])}" for k in differ)
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if type(value) in (int, float) else str(value)
+
+
+class Grid(NamedTuple):
+    """Mean regrets at every pair of values of two quantities; NaN where a pair was not played."""
+
+    kind: str
+    quantities: tuple[str, str]  # down, across
+    line: str
+    down: tuple[float, ...]
+    across: tuple[float, ...]
+    regrets: tuple[tuple[float, ...], ...]
+
+
+def grids(cells: Iterable[Cell], finals: pl.DataFrame) -> list[Grid]:
+    """Every pair of quantities that take three values or more together, all else the same."""
+    lines = {(str(row["environment"]), str(row["policy"])): row for row in finals.to_dicts()}
+    groups: dict[tuple[Any, ...], dict[tuple[float, float], float]] = {}
+    for cell in cells:
+        row = lines.get((cell.environment_label, cell.policy_label))
+        if row is not None:
+            for of_worlds in (True, False):
+                for key, pair in _pairs(cell, of_worlds):
+                    groups.setdefault(key, {})[pair] = float(row["mean"])
+    found = (_grid(key, rows) for key, rows in groups.items())
+    return [g for g in found if min(len(g.down), len(g.across)) >= ENOUGH]
+
+
+def _pairs(cell: Cell, of_worlds: bool) -> Iterator[tuple[tuple[Any, ...], tuple[float, float]]]:
+    """The maps on which a cell is a point, and where."""
+    start, recipe, line = _side(cell, of_worlds)
+    options = {k: v for k, v in json.loads(cell.swept).items() if k.startswith(start)}
+    numbers = [k for k, v in options.items() if type(v) in (int, float)]
+    for one, other in combinations(numbers, 2):
+        rest = {k: v for k, v in options.items() if k not in (one, other)}
+        names = one.removeprefix(start), other.removeprefix(start)
+        key = (json.loads(recipe)["type"], names, line, json.dumps(rest, sort_keys=True))
+        yield key, (float(options[one]), float(options[other]))
+
+
+def _grid(key: tuple[Any, ...], rows: Mapping[tuple[float, float], float]) -> Grid:
+    kind, names, line, _ = key
+    down, across = (tuple(sorted({pair[k] for pair in rows})) for k in (0, 1))
+    regrets = tuple(tuple(rows.get((y, x), np.nan) for x in across) for y in down)
+    return Grid(kind, names, line, down, across, regrets)
+
+
+def draw_grids(found: Sequence[Grid], folder: Path, width: str = "full") -> dict[str, Path]:
+    """A heat map per grid, as heatmap.png, .svg and .pdf; nothing if no grid was swept."""
+    if not found:
+        return {}
+    return save("heatmap", folder, width, lambda size: _maps(found, size))
+
+
+def _maps(found: Sequence[Grid], width: Width) -> Any:
+    across, size = min(width.across, len(found)), width.size - 1.0
+    bands = -(-len(found) // across)
+    tallest = max(len(grid.down) for grid in found)
+    figure = blank(width.inches, (0.9 + 0.28 * tallest) * bands + 0.3)
+    axes = figure.subplots(bands, across, squeeze=False).ravel()
+    for ax, grid in zip(axes, found):
+        _draw_map(ax, grid, size)
+    for ax in axes[len(found) :]:
+        ax.remove()
+    finish(figure, [], size, width, "Mean final regret over seeds; boxed: the least.")
+    return figure
+
+
+def _draw_map(ax: Any, grid: Grid, size: float) -> None:
+    """Cells with their regret; the least has a frame."""
+    values = np.array(grid.regrets)
+    ax.imshow(values, aspect="auto", cmap="viridis_r", alpha=0.75)
+    best = np.unravel_index(np.nanargmin(values), values.shape)
+    for place, value in np.ndenumerate(values):
+        if np.isfinite(value):
+            box = {"boxstyle": "round", "fc": "none", "ec": "k"} if place == best else None
+            words = {"ha": "center", "va": "center", "fontsize": size - 1.0}
+            ax.text(place[1], place[0], f"{value:.3g}", bbox=box, **words)
+    ax.set_xticks(range(len(grid.across)), [f"{v:g}" for v in grid.across])
+    ax.set_yticks(range(len(grid.down)), [f"{v:g}" for v in grid.down])
+    down, across = (name.replace("_", " ") for name in grid.quantities)
+    ax.set(xlabel=across, ylabel=down)
+    ax.set_title(f"{grid.kind}: {grid.line}", fontsize=size)
+
+
+def _side(cell: Cell, of_worlds: bool) -> tuple[str, str, str]:
+    """How the swept options of one side begin, its recipe, and the label of the other side."""
+    if of_worlds:
+        return "environment.", cell.environment, cell.policy_label
+    return "policy.", cell.policy, cell.environment_label
 
 
 def _places(cell: Cell, of_worlds: bool) -> Iterator[tuple[tuple[Any, ...], float]]:
     """The lines on which a cell is a point, and where."""
-    start, recipe, line = (
-        ("environment.", cell.environment, cell.policy_label)
-        if of_worlds
-        else ("policy.", cell.policy, cell.environment_label)
-    )
+    start, recipe, line = _side(cell, of_worlds)
     options = {k: v for k, v in json.loads(cell.swept).items() if k.startswith(start)}
     for name, value in options.items():
         if type(value) in (int, float):

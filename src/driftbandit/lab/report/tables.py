@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -64,42 +64,64 @@ def overview(finals: pl.DataFrame) -> ReportTable:
     )
 
 
+COLUMNS = {  # names by which a caller asks for columns: their headings
+    "seeds": "seeds",
+    "regret": "regret",
+    "chosen": "chosen by tuning",
+    "difference": "difference to {reference} [95\N{NO-BREAK SPACE}%]",
+    "p": "p",
+    "cost": "µs per round, early → late",
+    "memory": "memory",
+    "error": "tracking error",
+    "coverage": "coverage",
+    "ratio": "distance / width",
+}
+
+
 def panels(
-    finals: pl.DataFrame, chosen: Mapping[tuple[str, str], str] | None = None
+    finals: pl.DataFrame,
+    chosen: Mapping[tuple[str, str], str] | None = None,
+    columns: Sequence[str] = (),
 ) -> list[ReportTable]:
     """One table per environment: regret, paired difference, cost, memory, tracking error, and the
-    options that tuning chose."""
+    options that tuning chose; or those of `COLUMNS` that are asked for, in this order."""
+    for name in columns:
+        if name not in COLUMNS:
+            raise ValueError(f"no column {name!r}: there are {', '.join(COLUMNS)}")
     lines = [line | {"chosen": _chosen(line, chosen or {})} for line in finals.to_dicts()]
     worlds = dict.fromkeys(line["environment"] for line in lines)
-    return [_panel(w, [line for line in lines if line["environment"] == w]) for w in worlds]
+    return [_panel(w, [x for x in lines if x["environment"] == w], columns) for w in worlds]
 
 
-def _panel(world: str, lines: list[dict[str, Any]]) -> ReportTable:
+def _panel(world: str, lines: list[dict[str, Any]], asked: Sequence[str]) -> ReportTable:
     reference = lines[0]["reference"]
-    columns: list[tuple[str, Callable[..., str]]] = [
-        ("seeds", lambda line: str(line["seeds"])),
-        ("regret", _regret),
-        (f"difference to {reference} [95\N{NO-BREAK SPACE}%]", _difference),
-        ("p", lambda line: _p_value(line["p"])),
-        ("µs per round, early → late", _cost),
-        ("memory", _memory),
-        ("tracking error", lambda line: number(line["error"])),
-    ]
-    if any(line["coverage"] is not None for line in lines):
-        columns.append(("coverage", _coverage))
-        columns.append(("distance / width", lambda line: number(line["ratio"])))
-    if any(line["chosen"] for line in lines):
-        columns.insert(2, ("chosen by tuning", lambda line: line["chosen"]))
+    texts: dict[str, Callable[..., str]] = {
+        "seeds": lambda line: str(line["seeds"]),
+        "regret": _regret,
+        "chosen": lambda line: line["chosen"],
+        "difference": _difference,
+        "p": lambda line: _p_value(line["p"]),
+        "cost": _cost,
+        "memory": _memory,
+        "error": lambda line: number(line["error"]),
+        "coverage": _coverage,
+        "ratio": lambda line: number(line["ratio"]),
+    }
+    empty = set() if any(line["chosen"] for line in lines) else {"chosen"}
+    if all(line["coverage"] is None for line in lines):
+        empty |= {"coverage", "ratio"}
+    names = list(asked) or [name for name in texts if name not in empty]
     rows = [
         [Item(line["policy"])]
-        + [Item(text(line), line["best"] and name == "regret") for name, text in columns]
+        + [Item(texts[name](line), line["best"] and name == "regret") for name in names]
         for line in lines
     ]
     note = (
         f"After {lines[0]['horizon']} rounds, mean ± deviation over seeds; {BOLD}; differences and "
         f"p (paired t, Holm) are on the seeds shared with {reference}"
     )
-    return ReportTable(world, ("policy", *(name for name, _ in columns)), rows, note)
+    header = (COLUMNS[name].format(reference=reference) for name in names)
+    return ReportTable(world, ("policy", *header), rows, note)
 
 
 def _chosen(line: dict[str, Any], chosen: Mapping[tuple[str, str], str]) -> str:
@@ -195,11 +217,17 @@ def to_latex(table: ReportTable) -> str:
         [
             r"\begin{table}",
             rf"\caption{{{_tex(table.title)}. {_tex(table.note)}.}}",
+            rf"\label{{tab:{_slug(table.title)}}}",
             rf"\begin{{tabular}}{{l{'r' * (len(table.header) - 1)}}}",
             *(r"\toprule", head, r"\midrule", *body, r"\bottomrule"),
             *(r"\end{tabular}", r"\end{table}", ""),
         ]
     )
+
+
+def _slug(text: str) -> str:
+    """A title as the key of a label: "Drift, S = 1" is "drift-s-1"."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def _md(text: str) -> str:

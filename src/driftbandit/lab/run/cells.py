@@ -57,7 +57,7 @@ def _cells(study: Study, block: int) -> Iterator[Cell]:
         for policy_label, policy, options, seeds in study.contests(world):
             swept = {f"environment.{k}": v for k, v in world_options.items()}
             swept |= {f"policy.{k}": v for k, v in options.items()}
-            recipes = _json(world.to_dict()), _json(policy.to_dict())
+            recipes = json_of(world), json_of(policy)
             labels, code = (world_label, policy_label), versions.of(*recipes)
             for start in range(first, first + seeds, block):
                 some = tuple(range(start, min(start + block, first + seeds)))
@@ -74,6 +74,11 @@ def run_cell(cell: Cell) -> pl.DataFrame:
         pl.lit(cell.policy_label).alias("policy"),
         pl.all(),
     )
+
+
+def json_of(recipe: Recipe) -> str:
+    """Return a recipe as the text that its cell has of it."""
+    return _json(recipe.to_dict())
 
 
 def _json(value: Any) -> str:

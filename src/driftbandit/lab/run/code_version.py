@@ -44,7 +44,7 @@ def roots_of(*recipes: str) -> dict[str, str]:
 
 
 def is_installed(home: str) -> bool:
-    """Whether a folder is one of Python's own, where everything else lies too."""
+    """Return whether a folder is one of Python's own, where everything else lies too."""
     return not {"site-packages", "dist-packages"}.isdisjoint(Path(home).parts)
 
 

@@ -26,6 +26,7 @@ from driftbandit.lab.run.plugin_files import PluginFiles
 from driftbandit.lab.run.store import RunStore
 from driftbandit.lab.run.workers import pool_of
 from driftbandit.lab.study.study_file import Study
+from driftbandit.progress import cells_bar
 from driftbandit.recipe import Recipe
 from driftbandit.simulation import simulate
 
@@ -71,10 +72,17 @@ def execute(
     text: str,
     store: RunStore,
     engine: Engine | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: Progress | bool = False,
     say: Say = lambda what: None,
 ) -> Done:
-    """Run the cells that are not stored yet."""
+    """Run the cells that are not stored yet.
+
+    `progress=True` draws a bar, on a terminal or in a notebook; a function is called with the
+    cells that are done and all cells.
+    """
+    if progress is True:
+        with cells_bar(study.name) as (advance, tell):
+            return execute(study, text, store, engine, advance, tell)
     engine = engine or Engine()
     most = max((trial.seeds for trial in study.trials()), default=0)
     if study.first_seed < most:
@@ -82,7 +90,8 @@ def execute(
             f"seeds from first_seed = {study.first_seed} on would judge what tune_on = "
             f"{most} chose with them: raise first_seed"
         )
-    job = _Job(study, store, engine, progress, say)
+    told = progress if callable(progress) else lambda done, total: None
+    job = _Job(study, store, engine, told, say)
     trials = [cells_of(trial, engine.block) for trial in study.trials()]
     tuning = replace(job, store=RunStore(store.folder / "tuning"))
     if trials:

@@ -22,12 +22,12 @@ class PluginFiles:
 
     @staticmethod
     def of(cells: Iterable[Cell]) -> PluginFiles:
-        """What these cells need."""
+        """Return what these cells need."""
         return PluginFiles.of_recipes(r for cell in cells for r in (cell.environment, cell.policy))
 
     @staticmethod
     def of_recipes(recipes: Iterable[str]) -> PluginFiles:
-        """What these recipes need, given as JSON."""
+        """Return what these recipes need, given as JSON."""
         roots = {name: home for name, home in roots_of(*recipes).items() if home}
         modules = sorted(roots.keys() - {"__main__"})  # a worker runs the script anyway
         return PluginFiles(tuple(modules), tuple(sorted({roots[name] for name in modules})))

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from driftbandit.files import atomically
+from driftbandit.html_table import table
 from driftbandit.lab.run.cells import FORMAT, Cell
 from driftbandit.lab.run.code_version import Versions, roots_of
 from driftbandit.lab.run.provenance import provenance
@@ -51,6 +52,26 @@ class RunStore:
         self.folder = Path(folder)
         self.cells = self.folder / "cells"
         self._sound: dict[Path, tuple[tuple[int, int], Cell]] = {}  # checked files
+
+    def __repr__(self) -> str:
+        cells = self.current()
+        worlds = {cell.environment_label for cell in cells}
+        policies = {cell.policy_label for cell in cells}
+        held = f"{len(worlds)} environments, {len(policies)} policies" if cells else "no results"
+        return f"<RunStore {str(self.folder)!r}: {held}>"
+
+    def _repr_html_(self) -> str:
+        """Return the mean regret at the end of every policy and environment as a table."""
+        cells = self.current()
+        title, header = (
+            f"Study {self.folder.name}",
+            ("environment", "policy", "seeds", "mean regret"),
+        )
+        rows = [
+            (cell.environment_label, cell.policy_label, len(cell.seeds), total / len(cell.seeds))
+            for cell, total in zip(cells, self.final_regrets(cells))
+        ]
+        return table(title, header, rows, [] if rows else ["no results: run a study into it"])
 
     def keep(self, text: str, cells: Iterable[Cell]) -> None:
         """Note what the study is now: its text and its cells, which are what is shown."""
@@ -234,11 +255,40 @@ class RunStore:
 def load_results(folder: str | os.PathLike[str], everything: bool = False) -> pl.DataFrame:
     """Return the results of a study in tidy form: a row per policy, environment, seed and round.
 
-    The study is what was last run into the folder. `everything=True` gives all that was ever stored
-    there, with columns that tell cells of other horizons, seeds, recipes and code apart.
+    The study is what was last run into the folder. An option that takes several values in it has a
+    column of its own, such as "environment.radius" or "policy.discount". `everything=True` gives
+    all that was ever stored there, with columns that tell cells of other horizons, seeds, recipes
+    and code apart.
     """
     store = RunStore(folder)
-    return (store.scan_all() if everything else store.scan()).collect()
+    if everything:
+        return store.scan_all().collect()
+    frame, options = store.scan().collect(), _swept_options(store.current())
+    return (
+        frame if options is None else frame.join(options, on=["environment", "policy"], how="left")
+    )
+
+
+def _swept_options(cells: Iterable[Cell]) -> pl.DataFrame | None:
+    """Return the options that take several values, a row per environment and policy."""
+    rows = {(c.environment_label, c.policy_label): json.loads(c.swept) for c in cells}
+    values: dict[str, set[str]] = {}
+    for options in rows.values():
+        for name, value in options.items():
+            values.setdefault(name, set()).add(json.dumps(value))
+    names = [name for name, found in values.items() if len(found) > 1]
+    if not names:
+        return None
+    table: dict[str, list[Any]] = {
+        name: [_plain(options.get(name)) for options in rows.values()] for name in names
+    }
+    labels = {side: [pair[k] for pair in rows] for k, side in enumerate(("environment", "policy"))}
+    return pl.DataFrame(labels | table, strict=False)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that a column can hold: what is no number or word is JSON."""
+    return json.dumps(value) if isinstance(value, (list, dict)) else value
 
 
 def _cell(facts: dict[str, Any]) -> Cell:

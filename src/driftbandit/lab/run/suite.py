@@ -20,6 +20,8 @@ from typing import Any
 import polars as pl
 
 from driftbandit.environments import Composite, Environment, Stream
+from driftbandit.lab.run.cells import json_of
+from driftbandit.lab.run.code_version import Versions
 from driftbandit.lab.run.execute import Engine, Progress, execute
 from driftbandit.lab.run.store import RunStore, load_results
 from driftbandit.lab.study.study_file import Study, parse_study
@@ -164,7 +166,7 @@ def write_card(card: dict[str, Any], path: Path) -> None:
 def card_of(suite: Suite, study: Study, results: pl.DataFrame) -> dict[str, Any]:
     """The card of a suite that was played: everything that comparisons need, in plain types."""
     expected = list(range(study.first_seed, study.first_seed + study.seeds))
-    worlds, policies = study.worlds(), dict[str, Any]()
+    worlds, policies, versions = study.worlds(), dict[str, Any](), Versions()
     for world_label, world, _ in worlds:
         ends = results.filter(pl.col("round") == world.horizon).sort("seed")
         for label, policy, _ in study.contenders(world):
@@ -173,12 +175,13 @@ def card_of(suite: Suite, study: Study, results: pl.DataFrame) -> dict[str, Any]
             if rows["seed"].to_list() == expected:
                 cost = float((rows["choose_us"] + rows["update_us"]).median())  # type: ignore[arg-type]
                 found = played(rows["regret"].to_numpy(), cost, recipe_of(policy))
+                found["code"] = versions.of(json_of(world), json_of(policy))
                 policies.setdefault(label, {})[world_label] = found
     return suite.card_head(worlds, expected) | {"policies": policies}
 
 
 def _nature(world: Environment) -> dict[str, Any]:
-    """What kind of environment it is: its axes, whether it drifts, the order of a stream."""
+    """Return what kind of environment it is: its axes, whether it drifts, the order of a stream."""
     if isinstance(world, Stream):
         return {"order": world.order}
     if isinstance(world, Composite):

@@ -13,6 +13,8 @@ from driftbandit.lab.study.labels import labelled, nearest
 from driftbandit.policies import Policy
 from driftbandit.recipe import Recipe
 
+PIECEWISE = "piecewise"  # environments that say how often theta jumps, and do not drift
+
 
 class StudyEntry(BaseModel):
     """A policy or an environment of a study; whatever else it holds goes to its constructor."""
@@ -38,13 +40,16 @@ class PolicyEntry(StudyEntry):
     """`tuning` is "theory" (from_theory) or "practical" (the plain constructor)."""
 
     tuning: Literal["theory", "practical"] = "theory"
-    only: tuple[str, ...] = ()  # environments, or bases of them, in which it plays; empty for all
+    only: tuple[str, ...] = ()  # where it plays: classes or bases, or PIECEWISE; empty for all
     seeds: int | None = Field(default=None, ge=1)  # fewer than the study's, where it is slow
     tune_on: int = Field(default=0, ge=0)  # as the study's, for this policy alone: a yardstick
 
-    def plays(self, kind: type) -> bool:
-        """Whether it is played in environments of this class."""
-        return not self.only or any(base.__name__ in self.only for base in kind.__mro__)
+    def plays(self, world: Environment) -> bool:
+        """Return whether it is played in this environment."""
+        known = {base.__name__ for base in type(world).__mro__}
+        if world.problem.change_points is not None:
+            known.add(PIECEWISE)
+        return not self.only or not known.isdisjoint(self.only)
 
     def build(self, world: Environment, options: Mapping[str, Any]) -> Policy:
         """The policy with these options for an environment."""
@@ -113,7 +118,7 @@ class Study(BaseModel):
         self, entry: PolicyEntry, world: Environment
     ) -> Iterator[tuple[str, Policy, dict[str, Any], int]]:
         """Label, policy, options and number of seeds of every variant that plays in this world."""
-        if not entry.plays(type(world)):
+        if not entry.plays(world):
             return
         seeds = min(self.seeds, entry.seeds or self.seeds)
         for options, varied in entry.variants():

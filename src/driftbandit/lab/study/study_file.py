@@ -16,10 +16,11 @@ from pydantic import ValidationError
 from driftbandit import plugins
 from driftbandit.environments import Environment
 from driftbandit.lab.study.labels import LabelError, nearest
-from driftbandit.lab.study.study import PolicyEntry, Study, StudyEntry, kind_of
+from driftbandit.lab.study.selection import part_of
+from driftbandit.lab.study.study import PIECEWISE, PolicyEntry, Study, StudyEntry, kind_of
 from driftbandit.policies import Policy
 
-__all__ = ["Study", "changed", "outline", "parse_study", "read_study", "shipped"]
+__all__ = ["Study", "changed", "outline", "parse_study", "read_study", "shipped", "study_text"]
 
 
 def shipped() -> list[str]:
@@ -30,21 +31,36 @@ def shipped() -> list[str]:
     )
 
 
-def read_study(source: str | Path, **changes: Any) -> tuple[Study, str]:
+def read_study(
+    source: str | Path,
+    *,
+    environments: str | None = None,
+    policies: str | None = None,
+    **changes: Any,
+) -> tuple[Study, str]:
     """A study and its text, from a TOML file or a shipped name, with changes as in `changed`.
 
-    Errors name the line, the offending word and the nearest valid one.
+    `environments` and `policies` keep a part of it, as `part_of` says. Errors name the line, the
+    offending word and the nearest valid one.
     """
+    text = study_text(source)
+    text = changed(text, **changes) if any(changes.values()) and outline(text, source) else text
+    study = parse_study(text, str(source))
+    if environments is not None or policies is not None:
+        text = part_of(text, study, environments, policies)
+        study = parse_study(text, str(source))
+    return study, text
+
+
+def study_text(source: str | Path) -> str:
+    """Return the text of a study: a TOML file, or a shipped name."""
     path = Path(source)
     if path.suffix != ".toml" and not path.exists():
         if str(source) not in shipped():
             hint = nearest(str(source), shipped())
             raise ValueError(f"no study file and no shipped study {str(source)!r}{hint}")
-        text = (resources.files("driftbandit.lab") / "studies" / f"{source}.toml").read_text()
-    else:
-        text = path.read_text(encoding="utf-8")
-    text = changed(text, **changes) if any(changes.values()) and outline(text, source) else text
-    return parse_study(text, str(source)), text
+        return (resources.files("driftbandit.lab") / "studies" / f"{source}.toml").read_text()
+    return path.read_text(encoding="utf-8")
 
 
 def changed(
@@ -158,13 +174,13 @@ def _check_only(entry: PolicyEntry, study: Study) -> None:
     """A policy that is played nowhere would be left out in silence."""
     types = {world.type for world in study.environments}
     for name in entry.only:
-        if name not in types:
-            near = nearest(name, types)
+        if name not in types and name != PIECEWISE:
+            near = nearest(name, {*types, PIECEWISE})
             try:
                 kind_of(name, Environment)
             except ValueError:
                 raise ValueError(f"only = {name!r} is no environment{near}") from None
-    if not any(entry.plays(kind_of(name, Environment)) for name in types):
+    if entry.only and not any(entry.plays(world) for _, world, _ in study.worlds()):
         raise ValueError(
             f"{entry.type} is never played: only names {', '.join(entry.only)}, but the study has "
             f"{', '.join(sorted(types))}"

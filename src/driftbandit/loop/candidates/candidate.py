@@ -9,7 +9,9 @@ from driftbandit.loop.deciding import slates
 from driftbandit.loop.deciding.choose import chances
 from driftbandit.loop.deciding.types import Request, View, Vote
 from driftbandit.loop.exploration import Rule
+from driftbandit.loop.learning.key_cache import StoredRows
 from driftbandit.loop.learning.keyed import learner_for
+from driftbandit.loop.learning.learner import Packing
 from driftbandit.loop.state.definition import Shadow
 from driftbandit.loop.state.reward_windows import Example
 from driftbandit.policies.base import Floats
@@ -20,7 +22,7 @@ class Candidate:
 
     def __init__(self, seq: int, shadow: Shadow, declaration: Declaration) -> None:
         self.seq, self.shadow, self._seed = seq, shadow, declaration.seed_words
-        self.learner = learner_for(declaration, shadow.version)
+        self.learner = learner_for(declaration, shadow.version, seq)
         self.unread = 0  # latest decisions that it could not read
 
     def rows(self, request: Request) -> Floats | None:
@@ -51,12 +53,17 @@ class Candidate:
         self.unread = self.unread + 1 if X is None else 0
         self.learner.train(example, x)
 
-    def state(self) -> tuple[dict[str, Any], bytes]:
+    def declared_by(self, seq: int) -> None:
+        """Take notice of the event that has declared it."""
+        self.seq = seq
+        self.learner.move(seq)
+
+    def state(self, packing: Packing | None = None) -> tuple[dict[str, Any], bytes]:
         """Return a checkpoint, as a learner's."""
-        about, state = self.learner.state()
+        about, state = self.learner.state(packing)
         return about | {"shadow": self.seq, "size": len(state), "unread": self.unread}, state
 
-    def load(self, about: dict[str, Any], state: bytes) -> None:
+    def load(self, about: dict[str, Any], state: bytes, stored: StoredRows | None = None) -> None:
         """Go on from a checkpoint."""
-        self.learner.load(about, state, self.shadow.version)
+        self.learner.load(about, state, self.shadow.version, stored)
         self.unread = about["unread"]

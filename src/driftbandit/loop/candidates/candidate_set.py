@@ -28,15 +28,17 @@ from driftbandit.loop.candidates.scoring import (
     score,
     split,
 )
-from driftbandit.loop.candidates.totals import Plan, Row, Totals
+from driftbandit.loop.candidates.totals import Row, Totals, TrialPlan
 from driftbandit.loop.config import MODES, Settings
 from driftbandit.loop.deciding import slates
 from driftbandit.loop.deciding.choose import probe
 from driftbandit.loop.deciding.types import Request, View, Vote, Votes
-from driftbandit.loop.learning.learner import Learner, digest
+from driftbandit.loop.learning.key_cache import StoredRows
+from driftbandit.loop.learning.learner import IN_TABLE, Learner, Packing, digest
 from driftbandit.loop.state.definition import CurrentDefinition
 from driftbandit.loop.state.reward_windows import Example, Lost, Note
 from driftbandit.loop.storage.events import DEFAULT, LIVE, Event
+from driftbandit.loop.storage.key_rows import RowBatch
 
 LOOK = 100  # rows from one look of the guard to the next
 RULE = 2  # of comparisons; what was compared by another rule is not taken over
@@ -56,6 +58,7 @@ class CandidateSet:
         self._unseen = 0  # rows since the guard looked
         self._ballots = Ballots()
         self._switched = 0  # the event that last changed who acts
+        self._ended = list[int]()  # learners whose rows of keys are not needed any more
 
     @property
     def active(self) -> bool:
@@ -72,7 +75,8 @@ class CandidateSet:
         policies that are gone."""
         definition = self.definition.now
         if not definition.shadows:
-            return slates.without(request, definition.costs - features.arm.keys())
+            unread = definition.costs.difference(features.arm)
+            return slates.without(request, unread, definition.catalogue) if unread else request
         known = [each.features for each in definition.versions.values()]
         known += [each.features for each in definition.shadows.values()]
         slates.check_columns(known, request, definition.costs)
@@ -111,7 +115,7 @@ class CandidateSet:
         if ballot is None or self._not_comparable(logged, learner):
             return
         arms = [str(name) for name in logged.request.names]
-        self._totals.lose(note.why, arms, logged.h, logged.chosen)
+        self._totals.lost.add(note.why, arms, logged.h, logged.chosen)
         self._append(lost(logged, ballot, note.why, self._totals), logged)
 
     def learn(self, example: Example, event: Event, learner: Learner) -> None:
@@ -157,7 +161,7 @@ class CandidateSet:
         """Keep a row; a candidate whose trial was planned anew since begins anew with it."""
         plans = logged.settings.plans
         for name in {first for first, _ in row.pairs if first in self.candidates}:
-            plan, now = Plan(*plans.get(name, ())), self._totals.plans.get(name, Plan())
+            plan, now = TrialPlan(*plans.get(name, ())), self._totals.plans.get(name, TrialPlan())
             if plan.stretch > now.stretch:
                 self.add_up().begin(name, plan)
             elif plan.stretch < now.stretch:  # decided before its trial
@@ -217,7 +221,9 @@ class CandidateSet:
         self._ballots.clear()
 
     def _end(self, name: str) -> None:
-        del self.candidates[name]
+        home = self.candidates.pop(name).learner.home
+        if home is not None:
+            self._ended.append(home)
         self._totals.drop(name)
 
     def drop(self, key: str, decisions: Collection[int]) -> None:
@@ -226,9 +232,9 @@ class CandidateSet:
         for one in self.candidates.values():
             one.learner.drop(key)
 
-    def state(self) -> tuple[dict[str, Any], bytes]:
+    def state(self, packing: Packing | None = None) -> tuple[dict[str, Any], bytes]:
         """Return a checkpoint, as a learner's."""
-        both = [one.state() for one in self.candidates.values()]
+        both = [one.state(packing) for one in self.candidates.values()]
         about = {
             "candidates": [each for each, _ in both],
             "rule": RULE,
@@ -238,17 +244,23 @@ class CandidateSet:
             "demoted": self.demoted,
             "skipped": dict(self.skipped),
         }
+        if packing is not None and packing.rows == IN_TABLE:
+            packing.batches += [RowBatch(home, whole=True) for home in self._ended]
+            self._ended.clear()
+        elif packing is not None:
+            about["ended"] = self._ended
         return about, b"".join([*(state for _, state in both), self._ballots.state()])
 
-    def load(self, about: dict[str, Any], state: bytes) -> None:
+    def load(self, about: dict[str, Any], state: bytes, stored: StoredRows | None = None) -> None:
         """Go on from a checkpoint."""
         definition = self.definition.now
+        self._ended = list(about.get("ended", ()))
         self.candidates.clear()
         for each in about["candidates"]:
             shadow = definition.shadows[each["shadow"]]
             one = Candidate(each["shadow"], shadow, definition.declaration)
             own, state = state[: each["size"]], state[each["size"] :]
-            one.load(each, own)
+            one.load(each, own, stored)
             self.candidates[shadow.name] = one
         self._forget_all()
         self.demoted, self.skipped = about["demoted"], Counter(about["skipped"])

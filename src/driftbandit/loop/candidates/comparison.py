@@ -10,14 +10,15 @@ from driftbandit.estimators import ope
 from driftbandit.estimators.accumulators import Value
 from driftbandit.estimators.formatting import as_json, between, more_rows, number, percent
 from driftbandit.estimators.leads import BETTER, WORSE, Evidence
+from driftbandit.estimators.spend import Spent
 from driftbandit.html_table import table
+from driftbandit.loop.candidates.lost_rewards import FAIR, ArmLoss
 from driftbandit.loop.candidates.scoring import LOST
 from driftbandit.loop.candidates.totals import Key, Totals
 from driftbandit.reward import Reward
 from driftbandit.units import Unit
 
 DR = ope.SUMS.index("dr")
-FAIR = 0.01  # error of each check that rewards of two policies come alike
 
 
 class Standing(NamedTuple):
@@ -107,7 +108,8 @@ class Comparison:
     | `values` | mean reward of each by name, in its unit |
     | `leads` | differences on the same rows: of rewards, and of the guard's metrics |
     | `losses` | candidates whose rewards are missing, late or cancelled more or less often |
-    | `spend` | by budget: what each would spend, at the same price, as a part of the bound |
+    | `arm_losses` | arms whose rewards are missing, late or cancelled more or less often |
+    | `spend` | by budget: what each would spend at the same price, as a part of the bound |
     | `trials` | shares of decisions by candidate |
     | `skipped` | examples in which no policies were compared, by reason |
     | `unread` | latest decisions in a row that a candidate could not read |
@@ -118,7 +120,8 @@ class Comparison:
     values: Mapping[str, Standing]
     leads: tuple[Lead, ...]
     losses: tuple[Loss, ...]
-    spend: Mapping[str, Mapping[str, float]]
+    arm_losses: tuple[ArmLoss, ...]
+    spend: Mapping[str, Mapping[str, Spent]]
     trials: Mapping[str, float]
     skipped: Mapping[str, int]
     unread: Mapping[str, int]
@@ -161,8 +164,9 @@ class Comparison:
         """Return what is to say besides values."""
         lines = [each.words() for each in self.leads]
         lines += [each.words() for each in self.losses]
+        lines += [each.words() for each in self.arm_losses]
         for budget, parts in self.spend.items():
-            told = ", ".join(f"{name} {part:.1%}" for name, part in parts.items())
+            told = ", ".join(f"{name} {part.words()}" for name, part in parts.items())
             lines.append(f"would spend of budget {budget!r}: {told}")
         return lines + [f"not compared: {n:,} x {why}" for why, n in self.skipped.items()]
 
@@ -225,8 +229,9 @@ def losses(totals: Totals) -> list[Loss]:
             signs = [each.proves(which, FAIR) for which in (BETTER, WORSE)]
             if any(signs):
                 why, often = metric.removeprefix(LOST), "more" if signs[0] else "less"
-                arm, (count, expected) = totals.most_lost(why)
-                found.append(Loss(first, second, why, often, each.rows, arm, int(count), expected))
+                arm, most = totals.lost.most(why)
+                about = arm, most.lost, most.expected
+                found.append(Loss(first, second, why, often, each.rows, *about))
     return found
 
 

@@ -14,9 +14,10 @@ import numpy as np
 from driftbandit.estimators.accumulators import Value
 from driftbandit.estimators.increments import Floats, LoggedArms
 from driftbandit.estimators.leads import Evidence, Pace, stakes
+from driftbandit.estimators.spend import Spent, spent
+from driftbandit.loop.candidates.lost_rewards import LostRewards
 
 CLIP = 20.0  # of estimates that are not shown
-KNOWN_ARMS = 100  # whose lost decisions are counted
 
 Pair = tuple[str, str]
 Both = tuple[Floats, Floats]  # probabilities of a pair, (K,) each
@@ -27,7 +28,7 @@ SPEND = 0.998  # discount of what policies would have spent, each row
 NO_COSTS: Mapping[str, Floats] = {}
 
 
-class Plan(NamedTuple):
+class TrialPlan(NamedTuple):
     """The rows that a candidate is judged by: each stretch begins anew. `effect` is the relative
     gain that was planned for, if any."""
 
@@ -60,14 +61,13 @@ class Totals:
     def __init__(self) -> None:
         self.values: dict[str, Floats] = {}
         self.evidence: dict[Key, Evidence] = {}
-        self.plans: dict[str, Plan] = {}  # of candidates
+        self.plans: dict[str, TrialPlan] = {}  # of candidates
         self.most_arms = 1
+        self.lost = LostRewards()
         self._paces: dict[Pair, Pace] = {}
-        self._lost: dict[
-            str, dict[str, tuple[int, float]]
-        ] = {}  # by reason and arm: lost, expected
         self._means: dict[str, tuple[float, float]] = {}  # of metrics: how many, and their sum
-        self._spent: dict[tuple[str, str], tuple[float, float]] = {}  # by budget and name
+        # By budget and name: discounted rows, what was spent, and its squares.
+        self._spent: dict[tuple[str, str], tuple[float, float, float]] = {}
 
     def expected(self, metric: str, value: float) -> float:
         """Return the mean of a metric before this value."""
@@ -86,19 +86,7 @@ class Totals:
         self._paces[pair] = known.after(h, both)
         return known.weight
 
-    def lose(self, why: str, arms: list[str], h: Floats, chosen: int) -> None:
-        """Count a decision that gives no example, for its arm, and what each was to have of it."""
-        known = self._lost.setdefault(why, {})
-        for k, (arm, p) in enumerate(zip(arms, h.tolist())):
-            if arm in known or len(known) < KNOWN_ARMS:
-                n, expected = known.get(arm, (0, 0.0))
-                known[arm] = n + (k == chosen), expected + p
-
-    def most_lost(self, why: str) -> tuple[str, tuple[int, float]]:
-        """Return the arm that lost most decisions more than its probabilities say."""
-        return max(self._lost[why].items(), key=lambda each: each[1][0] - each[1][1])
-
-    def begin(self, name: str, plan: Plan) -> None:
+    def begin(self, name: str, plan: TrialPlan) -> None:
         """Let all comparisons of a candidate begin anew, with another plan."""
         self.evidence = {key: each for key, each in self.evidence.items() if key[0] != name}
         self.plans[name] = plan
@@ -107,14 +95,18 @@ class Totals:
         """Add what each policy would have spent in a row."""
         for budget, costs in row.costs.items():
             for name, p in row.values.items():
-                n, total = self._spent.get((budget, name), (0.0, 0.0))
-                self._spent[budget, name] = SPEND * n + 1.0, SPEND * total + float(p @ costs)
+                own = float(p @ costs)
+                before = self._spent.get((budget, name), (0.0, 0.0, 0.0))
+                n, total, squares = (SPEND * each for each in before)
+                self._spent[budget, name] = n + 1.0, total + own, squares + own * own
 
-    def spend(self) -> dict[str, dict[str, float]]:
+    def spend(self, level: float) -> dict[str, dict[str, Spent]]:
         """Return what each policy would spend, as a part of the bound, by budget and name."""
-        found: dict[str, dict[str, float]] = {}
-        for (budget, name), (n, total) in sorted(self._spent.items()):
-            found.setdefault(budget, {})[name] = total / n
+        found: dict[str, dict[str, Spent]] = {}
+        for (budget, name), (n, total, squares) in sorted(self._spent.items()):
+            oldest = 1.0 - (1.0 - SPEND) * n  # SPEND to the power of the number of rows
+            rows = n * n * (1.0 - SPEND**2) / (1.0 - oldest**2)  # that the discounted ones tell
+            found.setdefault(budget, {})[name] = spent(n, total, squares, 1.0, level, rows)
         return found
 
     def add(self, rows: list[Row]) -> None:
@@ -139,7 +131,7 @@ class Totals:
     def _add_pair(self, pair: Pair, metric: str, rows: list[Row]) -> None:
         key = *pair, metric
         if key not in self.evidence:
-            self.evidence[key] = Evidence(stakes(self.plans.get(pair[0], Plan()).effect))
+            self.evidence[key] = Evidence(stakes(self.plans.get(pair[0], TrialPlan()).effect))
         first, second = (_laid(row.pairs[pair][k] for row in rows) for k in (0, 1))
         paces = np.array([row.paces[pair] for row in rows])
         self.evidence[key].add(_arms(rows), (first, second), *_outcomes(rows, metric), paces)
@@ -163,7 +155,7 @@ class Totals:
         other = Totals()
         other.values, other.plans = dict(self.values), dict(self.plans)
         other.evidence = {key: copy(each) for key, each in self.evidence.items()}
-        other._lost = {why: dict(arms) for why, arms in self._lost.items()}
+        other.lost = self.lost.copy()
         other._spent = dict(self._spent)
         return other
 
@@ -174,7 +166,7 @@ class Totals:
             "evidence": sorted([*key, each.state()] for key, each in self.evidence.items()),
             "plans": self.plans,
             "most_arms": self.most_arms,
-            "lost": self._lost,
+            "lost": self.lost.state(),
             "paces": sorted([*pair, *pace] for pair, pace in self._paces.items()),
             "means": self._means,
             "spent": sorted([*key, *each] for key, each in self._spent.items()),
@@ -184,18 +176,18 @@ class Totals:
         """Go on from a checkpoint."""
         self.values = {name: np.array(total) for name, total in state["values"].items()}
         self.evidence = {tuple(key): Evidence.loaded(own) for *key, own in state["evidence"]}
-        self.plans = {name: Plan(*plan) for name, plan in state["plans"].items()}
+        self.plans = {name: TrialPlan(*plan) for name, plan in state["plans"].items()}
         self.most_arms = state["most_arms"]
-        self._lost = {
-            why: {arm: (n, expected) for arm, (n, expected) in arms.items()}
-            for why, arms in state["lost"].items()
-        }
+        self.lost = LostRewards.loaded(state["lost"])
         self._paces = {
             (first, second): Pace(tuple(shares), *rest)
             for first, second, shares, *rest in state["paces"]
         }
         self._means = {name: tuple(mean) for name, mean in state["means"].items()}
-        self._spent = {(budget, name): (n, total) for budget, name, n, total in state["spent"]}
+        self._spent = {
+            (budget, name): (n, total, *(squares or [total * total / n]))
+            for budget, name, n, total, *squares in state["spent"]
+        }
 
 
 def _arms(rows: list[Row]) -> LoggedArms:

@@ -29,10 +29,9 @@ NO_VOTES: Votes = {}
 def role(settings: Settings, request: Request, seed: Words, demoted: bool) -> str:
     """Return whether exploration decides ("active"), or why the default is played."""
     if settings.needs_default and request.default is None:
-        given = "a guard" if settings.guard else f"mode={settings.mode!r}"
         raise ValueError(
-            f"with {given} and holdout={settings.holdout:g} every decision needs a default: pass "
-            "default=, the arm that is played today"
+            f"with {settings.needs_default} every decision needs a default: pass default=, the arm "
+            "that is played today"
         )
     if not request.names:
         return "empty"
@@ -67,7 +66,10 @@ def decided(
     for position in range(k):
         named = _words(seed, request, view.policy, position)
         rows = X[0] if request.k is None else X[position, left]
-        own = _acting(settings, request, role, view, rows, named, left)
+        if role == "active":
+            own = chances(settings.exploration, settings, request, view, rows, named, left)
+        else:
+            own = _by_default(settings, request, role, left)
         p[position, left] = mixed(own, settings.trials, votes) if votes else own
         before = None if chosen is None else chosen[position]
         arms.append(pick(p[position], named) if before is None else before)
@@ -99,19 +101,9 @@ def possible_roles(settings: Settings, request: Request, seed: Words) -> set[str
     return {settings.mode, "apprentice", "fallback", *([SPENT_ROLE] if settings.budget else [])}
 
 
-def _acting(
-    settings: Settings,
-    request: Request,
-    role: str,
-    view: View,
-    X: Floats,
-    words: Words,
-    left: Ints,
-) -> Floats:
-    """Return probabilities of the arms that are left: by exploration, or the first default that is
-    left, but for a share of exploration."""
-    if role == "active":
-        return chances(settings.exploration, settings, request, view, X, words, left)
+def _by_default(settings: Settings, request: Request, role: str, left: Ints) -> Floats:
+    """Return probabilities of the arms that are left: the first default among them, but for a
+    share of exploration."""
     places = (request.names.index(name) for name in request.defaults)
     default = next(k for place in places for k in np.flatnonzero(left == place))
     share = np.zeros(len(left))
@@ -165,8 +157,8 @@ def probe(rule: Rule, bandit: Bandit, budget: bool = False) -> None:
         rule.probabilities(bandit, X, ("probe",))
         return
     try:
-        rule.probabilities(bandit, X, ("probe",), Terms(np.zeros(1), np.ones(1)))
+        rule.probabilities(bandit, X, ("probe",), Terms(np.zeros(1)))
     except TypeError:
         raise ValueError(
-            f"{type(rule).__name__} knows no budget: give its weights() an argument penalty=None"
+            f"{type(rule).__name__} knows no budget: give its weights() an argument terms=None"
         ) from None

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
+from driftbandit.bandit import Bandit
 from driftbandit.features import Features
 from driftbandit.loop.deciding.slates import at_position, read_by
 from driftbandit.loop.deciding.types import Answer, Request, Why
 from driftbandit.policies.base import Floats
+from driftbandit.policies.items import Estimate
 
 
 def reasons(
-    features: Features, request: Request, answer: Answer, theta: Floats
+    features: Features, request: Request, answer: Answer, estimate: Estimate, bandit: Bandit
 ) -> list[Why | None]:
-    """For every position, among the arms that were left."""
+    """Explain the choice at every position, among the arms that were left. `bandit` has the bonus,
+    and may have learnt since."""
     request = read_by(features, request)
     left, found = list(range(len(request.names))), []
     for j, choice in enumerate(answer.choices):
         position = None if request.k is None else j
-        found.append(_why(features, request, choice, left, position, theta))
+        found.append(_why(features, request, choice, left, position, estimate, bandit))
         left = [arm for arm in left if arm != choice]
     return found
 
@@ -29,21 +32,40 @@ def _why(
     choice: int | None,
     left: list[int],
     position: int | None,
-    theta: Floats,
+    estimate: Estimate,
+    bandit: Bandit,
 ) -> Why | None:
-    """Contributions of named columns to the difference between the arm and the runner-up."""
+    """Return contributions of named columns to the difference between the arm and the runner-up."""
     if choice is None:
         return None
     context, arms = at_position(features, request.context, request.arms, position)
-    z = features.encode(context, list(arms)) @ theta
-    own = features.contributions(context, arms[choice], theta)
+    X = features.encode(context, list(arms))
+    z = estimate.values(X)
+    own = features.contributions(context, arms[choice], estimate.of(X[choice]))
     others = [k for k in np.argsort(-z, kind="stable").tolist() if k != choice and k in left]
     if not others:
         return Why(request.names[choice], None, float(z[choice]), _largest(own))
-    rival = features.contributions(context, arms[others[0]], theta)
+    rival = features.contributions(context, arms[others[0]], estimate.of(X[others[0]]))
     terms = {name: own[name] - rival[name] for name in own}
     lead = float(z[choice] - z[others[0]])
-    return Why(request.names[choice], request.names[others[0]], lead, _largest(terms))
+    both = request.names[choice], request.names[others[0]]
+    costs = _saved(request, choice, others[0])
+    return Why(*both, lead, _largest(terms), _bonus(bandit, X[[choice, others[0]]]), costs)
+
+
+def _bonus(bandit: Bandit, pair: Floats) -> float | None:
+    """Return how much larger the bonus of the first is; None if columns came since then."""
+    same = bandit.policy.problem.dim == pair.shape[1]
+    found = bandit.bonus(pair) if same else None
+    return None if found is None else float(found[0] - found[1])
+
+
+def _saved(request: Request, choice: int, other: int) -> dict[str, float]:
+    """Return what an arm costs less than another at the logged price, by budget."""
+    return {
+        name: spend.price / spend.bound * (spend.costs[other] - spend.costs[choice])
+        for name, spend in (request.spend or {}).items()
+    }
 
 
 def _largest(terms: dict[str, float]) -> dict[str, float]:

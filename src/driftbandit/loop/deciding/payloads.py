@@ -20,9 +20,11 @@ from driftbandit.loop.deciding.types import (
     Votes,
 )
 from driftbandit.loop.errors import UsedIdError
+from driftbandit.loop.state.accounts import Priced
 from driftbandit.loop.state.definition import Version
-from driftbandit.loop.storage.events import SPENT, Decide, Event, encode, plain
+from driftbandit.loop.storage.events import SPENT, Decide, Event, encode, encode_spend, plain
 from driftbandit.policies.base import Floats
+from driftbandit.policies.items import Estimate
 
 
 class Choice(NamedTuple):
@@ -34,7 +36,7 @@ class Choice(NamedTuple):
     version: Version
     view: View
     X: Floats  # (k, K, size)
-    theta: Floats
+    estimate: Estimate
     votes: Votes  # of the trial, the live policy's among them
 
     def logged(self) -> str:
@@ -60,11 +62,20 @@ class Choice(NamedTuple):
         )
         if asked.spend is None:
             return text
-        return f"{SPENT}{encode(asked.spend)},{text[1:]}"
+        return f"{SPENT}{encode_spend(asked.spend)},{text[1:]}"
+
+    @property
+    def priced(self) -> Priced | None:
+        """Return what budgets need to know of it."""
+        asked = self.request
+        if asked.spend is None:
+            return None
+        return Priced(asked.spend, asked.names, asked.arms, self.answer.choices)
 
     def explained(self) -> Any:
         """Return why, for every position."""
-        return reasons(self.version.features, self.request, self.answer, self.theta)
+        asked = self.version.features, self.request, self.answer
+        return reasons(*asked, self.estimate, self.view.bandit)
 
     def first(self) -> Decision | Slate:
         """Return a new decision."""
@@ -115,11 +126,11 @@ def positions(data: Decide) -> list[LoggedPosition]:
     ]
 
 
-def again(event: Event, asked: Request, explain: Explain) -> Decision | Slate:
-    """Return the answer that an id has had; another question under it is an error."""
+def again(event: Event, asked: Request | None, explain: Explain) -> Decision | Slate:
+    """Return the answer that an id has had; another question `asked` under it is an error."""
     data: Decide = event.read()
     before = asked_for(event, data)
-    if not _is_same(before, asked) or event.key != asked.key:
+    if asked is not None and not (_is_same(before, asked) and event.key == asked.key):
         raise UsedIdError(f"id {event.id!r} was used for another decision: use a new id for each")
     return _seen(before, answered(data), explain)
 

@@ -4,7 +4,7 @@ log has come to; both are logged with the decision, so the same probabilities fo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,11 @@ import numpy as np
 from driftbandit.loop.config import Budget, Settings
 from driftbandit.loop.deciding.types import Request
 from driftbandit.loop.exploration import Terms
-from driftbandit.loop.state.accounts import Account, Accounts
+from driftbandit.loop.state.accounts import RULE, Account, Accounts
 from driftbandit.loop.storage.events import Spend
-from driftbandit.validate import show
+from driftbandit.validate import LARGEST, show
 
-EXPLORED = 0.03  # part of a budget that uniform exploration may spend
+OPTIMISM = 0.75  # part of the exploration bonus that counts: a dear arm is tried at a price
 RESERVE = 0.01  # of a total: what its rest counts for at least when the bound is worked out
 NEW = Account()
 SPENT_ROLE = "spent"
@@ -40,27 +40,28 @@ def spends(request: Request, settings: Settings, accounts: Accounts, at: float) 
 
 def with_spend(request: Request, spend: Mapping[str, Spend], seq: int) -> Request:
     """Return a request with the terms that were logged."""
-    return request._replace(spend=spend, priced=seq, terms=terms(list(spend.values())))
+    return request._replace(spend=spend, priced=seq, terms=terms([*spend.values()]))
 
 
 def _spend(request: Request, budget: Budget, account: Account, at: float) -> Spend:
     names, name = request.names, budget.metric
-    costs = [
-        _stated(arm, columns, name) * account.ratio(arm)
-        for arm, columns in zip(names, request.arms)
-    ]
+    stated = [_stated(arm, columns, name) for arm, columns in zip(names, request.arms)]
+    costs = stated
+    if account.bills:
+        costs = [min(cost * account.ratio(arm), LARGEST) for arm, cost in zip(names, stated)]
     bound, left = _bound(budget, account, at)
     price = account.price
     if price is None:  # at first the dearest arm costs the whole range of the reward
         price = bound / max(bound / 2.0, *costs)
     if left is None:
-        return Spend(price, bound, costs)
+        return Spend(price, bound, costs, rule=RULE)
     rest = left if budget.on_empty == "default" else None
-    return Spend(price, bound, costs, rest, budget.per, at)
+    return Spend(price, bound, costs, rest, budget.per, at, RULE)
 
 
 def _stated(arm: Any, columns: Mapping[str, Any], name: str) -> float:
-    cost = columns.get(name) if isinstance(columns, Mapping) else None
+    known = type(columns) is dict or isinstance(columns, Mapping)
+    cost = columns.get(name) if known else None
     if type(cost) is float and 0.0 <= cost < math.inf:
         return cost
     if not isinstance(cost, (int, float)) or isinstance(cost, bool) or not 0.0 <= cost < math.inf:
@@ -86,29 +87,19 @@ def _bound(budget: Budget, account: Account, at: float) -> tuple[float, float | 
     return max(left, RESERVE * budget.total) / to_come, left
 
 
-def terms(budgets: list[Spend]) -> Terms:
+def terms(budgets: Sequence[Spend]) -> Terms:
     """Return what budgets ask of a decision together."""
-    (one, *others) = budgets
-    costs = np.array(one.costs)
-    penalty = (one.price / one.bound) * costs
-    most = _explored(one, costs)
-    if one.left is not None:
-        penalty[costs > one.left] = math.inf
-    if others:
-        rest = terms(others)
-        return Terms(penalty + rest.penalty, np.minimum(most, rest.most))
-    return Terms(penalty, most)
-
-
-def _explored(one: Spend, costs: Any) -> Any:
-    """Return probabilities with which arms may be explored: all of it together spends a small part
-    of the budget, and nothing that the rest of a total does not pay for."""
-    most = EXPLORED * one.bound / (len(costs) * np.maximum(costs, EXPLORED * one.bound))
-    if one.left is not None:
-        most[costs > one.left] = 0.0
-    return most
+    penalty: Any = 0.0
+    for one in budgets:
+        costs = np.array(one.costs)
+        penalty = penalty + (one.price / one.bound) * costs
+        if one.left is not None:
+            penalty[costs > one.left] = math.inf
+    return Terms(penalty, budgets, OPTIMISM if budgets[0].rule > 1 else 1.0)
 
 
 def is_empty(request: Request) -> bool:
     """Return whether no arm can be paid."""
-    return request.terms is not None and bool(np.isinf(request.terms.penalty).all())
+    if request.terms is None or all(each.left is None for each in request.terms.budgets):
+        return False
+    return bool(np.isinf(request.terms.penalty).all())

@@ -76,7 +76,7 @@ def _arms(arms: Any) -> tuple[list[Name], list[Any]]:
                 f"every arm needs a name of its own, also as text, got {show(names)}: 1 and '1' "
                 "look the same in a log"
             )
-    return names, [plain_columns(row) if isinstance(row, Mapping) else row for row in rows]
+    return names, [*map(plain_columns, rows)]
 
 
 def _name(name: Any) -> Name:

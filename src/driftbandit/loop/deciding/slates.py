@@ -11,6 +11,7 @@ import numpy as np
 from driftbandit.features import Features
 from driftbandit.features.columns import Mappings
 from driftbandit.loop.deciding.types import Request
+from driftbandit.loop.state.catalogue import Catalogue
 from driftbandit.policies.base import Floats
 
 POSITION = "position"
@@ -46,10 +47,10 @@ def read_by(features: Features, request: Request) -> Request:
     return request._replace(context=context, arms=arms)
 
 
-def without(request: Request, columns: Set[str]) -> Request:
+def without(request: Request, columns: Set[str], catalogue: Catalogue | None) -> Request:
     """Return a request whose arms lack some columns: those that are costs and no features."""
-    if not columns:
-        return request
+    if catalogue is not None and catalogue.offers(request.arms):
+        return request._replace(arms=catalogue.without(columns))
     arms = [{k: v for k, v in arm.items() if k not in columns} for arm in request.arms]
     return request._replace(arms=arms)
 

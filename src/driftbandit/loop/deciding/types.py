@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from driftbandit.bandit import Bandit
@@ -15,19 +16,26 @@ from driftbandit.loop.storage.events import Spend
 from driftbandit.policies.base import Floats
 
 Name = str | int  # of an arm
+NO_COSTS: Mapping[str, float] = MappingProxyType({})
 
 
 class Why(NamedTuple):
     """What speaks for an arm and against the runner-up, the best of the others.
 
     `terms` are the differences between both in x'theta, by columns and pairs of columns, largest
-    first. They add up to `lead`, which is negative if the arm was chosen to explore.
+    first. They add up to `lead`, which is negative if the arm was chosen to explore, or for its
+    cost. `bonus` is how much larger the arm's exploration bonus is, by what the learner knows when
+    you ask (in an audit: when it decided); None if the policy adds no bonus. `costs` by budget is
+    what a lower cost adds to the arm's lead at the decision's price, as a part of the reward's
+    range; negative if the arm costs more.
     """
 
     arm: Name
     runner_up: Name | None
     lead: float
     terms: dict[str, float]
+    bonus: float | None = None
+    costs: Mapping[str, float] = NO_COSTS
 
 
 Explain = Callable[[], "list[Why | None]"]  # for every position
@@ -127,7 +135,6 @@ class View(NamedTuple):
     seq: int  # the event that gave the latest example
     examples: int
     aged: float  # seconds by which its memory was aged
-    theta: Floats  # the estimate, which changes as the bandit learns
 
 
 class Answer(NamedTuple):

@@ -65,17 +65,24 @@ class KeySpread:
         more = ROW + dim - self._table.shape[1]
         self._table = np.pad(self._table, [(0, 0), (0, more)])
 
-    def to_text(self) -> str:
+    def to_bytes(self) -> bytes:
         """Return all of it, for a checkpoint."""
-        numbers = np.concatenate([self._sums, self._table.ravel()]).astype("<f8")
-        return base64.b64encode(numbers.tobytes()).decode()
+        return np.concatenate([self._sums, self._table.ravel()]).astype("<f8").tobytes()
 
     @staticmethod
-    def from_text(text: str) -> KeySpread:
-        numbers = np.frombuffer(base64.b64decode(text), dtype="<f8").astype(np.float64)
+    def from_bytes(state: bytes) -> KeySpread:
+        numbers = np.frombuffer(state, dtype="<f8").astype(np.float64)
         found = KeySpread((numbers.size - 2) // PLACES - ROW)
         found._sums, found._table = numbers[:2].copy(), numbers[2:].reshape(PLACES, -1).copy()
         return found
+
+    def to_text(self) -> str:
+        """Return the same as text, for what is stored whole."""
+        return base64.b64encode(self.to_bytes()).decode()
+
+    @staticmethod
+    def from_text(text: str) -> KeySpread:
+        return KeySpread.from_bytes(base64.b64decode(text))
 
 
 def _number(key: str) -> tuple[float, int]:

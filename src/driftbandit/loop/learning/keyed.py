@@ -3,13 +3,15 @@
 All examples train the population. A key's own learner is born at its first example: it begins with
 the population's estimate of that moment, and departs from it as evidence comes. How much it trusts
 that estimate follows from how much keys have differed so far (`key_spread`), or is as many rewards
-of its own as the declaration says.
+of its own as the declaration says. `key_cache` holds the learners that are in use; the others are
+rows of the ledger's table.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -18,35 +20,32 @@ from driftbandit.bandit import Bandit
 from driftbandit.loop.config import AUTO, Declaration
 from driftbandit.loop.deciding.types import View
 from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.learning.key_cache import UNKNOWN, KeyCache, KeyLearner, StoredRows
 from driftbandit.loop.learning.key_spread import KeySpread
-from driftbandit.loop.learning.learner import Learner, digest, elapsed
+from driftbandit.loop.learning.learner import IN_TABLE, Learner, Packing, digest, elapsed
 from driftbandit.loop.state.definition import Version
 from driftbandit.loop.state.reward_windows import Example
+from driftbandit.loop.storage.events import Event
+from driftbandit.loop.storage.key_rows import SUM
 from driftbandit.policies.base import Floats
 from driftbandit.policies.domd import DOMD
-from driftbandit.policies.growth import grown_rows
 
 TRUST = 30.0  # rewards of which `basis` tells at most
 WIDE = 6.0  # variance of a newcomer's prior over that between keys: who is wrong must find out
 
 
-def learner_for(declaration: Declaration, version: Version) -> Learner:
-    """The learner of a loop that has learnt nothing."""
-    return (Learner if declaration.key is None else Keyed)(declaration, version)
-
-
-class KeyLearner:
-    """The learner of one key."""
-
-    def __init__(self, policy: DOMD, row: Floats, last: float) -> None:
-        self.row, self.last, self.bandit = row, last, Bandit.from_row(policy, row)
+def learner_for(declaration: Declaration, version: Version, home: int = 0) -> Learner:
+    """The learner of a loop that has learnt nothing. `home` is its name in the table of keys."""
+    if declaration.key is None:
+        return Learner(declaration, version)
+    return Keyed(declaration, version, home)
 
 
 class Keyed(Learner):
     """The population in `row`, and a row for each key that was trained."""
 
-    def __init__(self, declaration: Declaration, version: Version) -> None:
-        self._own: dict[str, KeyLearner] = {}
+    def __init__(self, declaration: Declaration, version: Version, home: int = 0) -> None:
+        self._keys = KeyCache(home, version)
         self.weight = declaration.population
         self.spread = KeySpread(version.policy.problem.dim) if self.weight == AUTO else None
         super().__init__(declaration, version)
@@ -74,11 +73,13 @@ class Keyed(Learner):
         spread.take(key, x, error, float(family.dmu(z)), self.examples)
 
     def _train_own(self, key: str, example: Example, x: Floats) -> None:
-        own = self._own.get(key)
+        own = self._keys.get(key)
         if own is None:
-            own = self._own[key] = self._begun(key)
+            own = self._begun(key)
+            self._keys.put(key, own)
         self._learn(own.bandit, x, example, own.last)
         own.last = example.at
+        self._keys.change(key)
 
     def _begun(self, key: str) -> KeyLearner:
         return KeyLearner(self.policy, self.newborn(), self.last)
@@ -91,84 +92,151 @@ class Keyed(Learner):
 
     @property
     def bandits(self) -> dict[str, Bandit]:
-        """Learners by key."""
+        """Learners by key, all of them: those on the disk are read."""
         with self.lock:
-            return {key: own.bandit for key, own in self._own.items()}
+            return {key: own.bandit for key, own in self._keys.learners()}
+
+    def read_all(self) -> None:
+        """Bring all learners to memory, before the ledger is closed."""
+        with self.lock:
+            self._keys.read_all()
 
     def view(self, at: float, key: str | None) -> View:
         return self.exact(at, key)
 
     def aged(self, at: float, key: str | None) -> float:
-        own = self._own.get(str(key))
+        own = self._keys.get(str(key))
         return super().aged(at, key) if own is None or not self.timed else elapsed(at, own.last)
 
     def seen(self, aged: float, key: str | None) -> View:
-        own = self._own.get(str(key))
+        own = self._keys.get(str(key))
         if own is not None and not self.timed:
             return self._view(own.bandit, 0.0)
         row = self.newborn() if own is None else own.row
         return self._view(self._older(row, aged), aged)
 
     def _view(self, bandit: Bandit, aged: float) -> View:
-        return View(bandit, self.policy_name, self.seq, self.examples, aged, bandit.theta)
+        return View(bandit, self.policy_name, self.seq, self.examples, aged)
 
     def drop(self, key: str) -> None:
         with self.lock:
-            self._own.pop(key, None)
+            self._keys.drop(key)
             if self.spread is not None:
                 self.spread.drop(key)
 
+    @property
+    def home(self) -> int | None:
+        return self._keys.home
+
+    def move(self, home: int) -> None:
+        self._keys.home = home
+
     def _grow(self, larger: Version) -> None:
-        before, (keys, rows) = self.policy, self._rows()
         super()._grow(larger)
         if self.spread is not None:
             self.spread.grow(self.policy.problem.dim)
-        if keys:
-            self._restore(keys, grown_rows(before, self.policy, rows), self._lasts())
+        self._keys.grow(larger)
 
-    def _rows(self) -> tuple[list[str], Floats]:
-        keys = sorted(self._own)
-        return keys, np.array([self._own[key].row for key in keys])
+    def become(self, other: Learner, event: Event) -> None:
+        """The rows of the other one's keys stay where they are; it gets those of this one."""
+        assert isinstance(other, Keyed)
+        with self.lock:
+            about, state = Learner.state(other)
+            about |= {"seq": self.seq, "examples": self.examples}
+            super().load(about, state, other.version.promoted(event.seq))
+            if self.spread is not None and other.spread is not None:
+                self.spread = KeySpread.from_bytes(other.spread.to_bytes())
+            self._keys, other._keys = other._keys, self._keys
+            self._keys.promote(self.version)
 
-    def _lasts(self) -> list[float]:
-        return [self._own[key].last for key in sorted(self._own)]
-
-    def _restore(self, keys: list[str], rows: Floats, lasts: list[float]) -> None:
-        own = (KeyLearner(self.policy, row.copy(), last) for row, last in zip(rows, lasts))
-        self._own = dict(zip(keys, own))
-
-    def state(self) -> tuple[dict[str, Any], bytes]:
+    def state(self, packing: Packing | None = None) -> tuple[dict[str, Any], bytes]:
         with self.lock:
             about, state = super().state()
-            keys, rows = self._rows()
-            more = rows.astype("<f8").tobytes()
-            lasts = [None if last == -math.inf else last for last in self._lasts()]
-            about |= {"keys": keys, "lasts": lasts, "own": digest(more)}
-            if self.spread is not None:
-                about["spread"] = self.spread.to_text()
-            return about, state + more
+            if packing is not None and packing.rows == IN_TABLE:
+                batch = self._keys.batch()
+                packing.batches.append(batch)
+                return self._beside(about, state, None, batch.sum, [])
+            since = self._keys.since_stored() if packing is not None else None
+            if since is not None:
+                at, total, keys = since
+                return self._beside(about, state, at, total, keys)
+            learners = [*self._keys.learners()]
+            about |= {"spread": self.spread.to_text()} if self.spread is not None else {}
+            return _with_keys(about, state, learners)
 
-    def load(self, about: dict[str, Any], state: bytes, version: Version) -> None:
+    def _beside(
+        self, about: dict[str, Any], state: bytes, at: int | None, total: bytes, keys: list[str]
+    ) -> tuple[dict[str, Any], bytes]:
+        """A checkpoint whose rows are in the table at an event, but for those of some keys."""
+        rows = {"learner": self._keys.home, "at": at, "sum": digest(total)}
+        spread = self.spread.to_bytes() if self.spread is not None else b""
+        learners = [(key, own) for key in keys if (own := self._keys.get(key)) is not None]
+        about |= {"rows": rows, "beside": len(spread)}
+        return _with_keys(about, state + spread + total, learners)
+
+    def load(
+        self,
+        about: dict[str, Any],
+        state: bytes,
+        version: Version,
+        stored: StoredRows | None = None,
+    ) -> None:
         with self.lock:
-            size = 8 * version.policy.row_size
+            size, rows = 8 * version.policy.row_size, about.get("rows")
             super().load(about, state[:size], version)
-            keys, more = about["keys"], state[size:]
-            if digest(more) != about["own"] or len(more) != size * len(keys):
+            end = size if rows is None else size + about["beside"] + SUM
+            beside, more = state[size:end], state[end:]
+            if digest(more) != about["own"] or len(more) != size * len(about["keys"]):
                 raise LedgerError("the checkpoint is damaged: its learners are not whole")
-            rows = np.frombuffer(more, dtype="<f8").astype(np.float64)
-            lasts = [-math.inf if last is None else last for last in about["lasts"]]
-            self._restore(keys, rows.reshape(len(keys), version.policy.row_size), lasts)
+            own = self._restored(about, more)
+            if rows is None:
+                self._keys.promote(version)
+                self._keys.restore(own)
+                if self.spread is not None:
+                    self.spread = KeySpread.from_text(about["spread"])
+                return
+            spread, total = beside[:-SUM], beside[-SUM:]
+            if stored is None or digest(total) != rows["sum"]:
+                raise LedgerError("the checkpoint is damaged: its learners are not whole")
+            if rows["at"] is not None:
+                stored = stored._replace(at=rows["at"])
+            for each in own.values():
+                each.stored = UNKNOWN
+            self._keys.resume(rows["learner"], stored, total, version, own)
             if self.spread is not None:
-                self.spread = KeySpread.from_text(about["spread"])
+                self.spread = KeySpread.from_bytes(spread)
+
+    def _restored(self, about: dict[str, Any], more: bytes) -> OrderedDict[str, KeyLearner]:
+        keys, policy = about["keys"], self.policy
+        rows = np.frombuffer(more, dtype="<f8").astype(np.float64)
+        lasts = (-math.inf if last is None else last for last in about["lasts"])
+        each = zip(keys, rows.reshape(len(keys), policy.row_size), lasts)
+        return OrderedDict((key, KeyLearner(policy, row.copy(), last)) for key, row, last in each)
 
     @property
     def digest(self) -> str:
         with self.lock:
-            keys, rows = self._rows()
-            whole = repr(keys).encode() + rows.astype("<f8").tobytes() + super().digest.encode()
+            whole = hashlib.blake2b(digest_size=16)
+            between = b"["
+            for key in self._keys.all_keys():
+                whole.update(between + repr(key).encode())
+                between = b", "
+            whole.update(b"[]" if between == b"[" else b"]")
+            for _, own in self._keys.learners():
+                whole.update(own.row.astype("<f8").tobytes())
+            whole.update(super().digest.encode())
             if self.spread is not None:
-                whole += self.spread.to_text().encode()
-            return hashlib.blake2b(whole, digest_size=16).hexdigest()
+                whole.update(self.spread.to_text().encode())
+            return whole.hexdigest()
+
+
+def _with_keys(
+    about: dict[str, Any], state: bytes, learners: list[tuple[str, KeyLearner]]
+) -> tuple[dict[str, Any], bytes]:
+    more = b"".join(own.row.astype("<f8").tobytes() for _, own in learners)
+    lasts = [None if own.last == -math.inf else own.last for _, own in learners]
+    keys = [key for key, _ in learners]
+    return about | {"keys": keys, "lasts": lasts, "own": digest(more)}, state + more
 
 
 def born(policy: DOMD, population: Floats, weight: float) -> Floats:

@@ -18,14 +18,25 @@ from driftbandit.loop import time_discount
 from driftbandit.loop.config import Declaration
 from driftbandit.loop.deciding.types import View
 from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.learning.key_cache import StoredRows
 from driftbandit.loop.state.definition import Version
 from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.storage.events import Event
+from driftbandit.loop.storage.key_rows import RowBatch
 from driftbandit.policies.base import Floats
 from driftbandit.policies.growth import grown_rows
 from driftbandit.recipe import Recipe
 
+CHANGED, IN_TABLE = "changed", "in table"  # what is packed of rows of keys
 FRESH = 1.0  # seconds for which an aged view serves
+
+
+class Packing:
+    """How rows of keys are packed, if not whole: those that the ledger's table does not have are
+    packed (`CHANGED`, for a snapshot), or handed over as `batches` (`IN_TABLE`, a checkpoint)."""
+
+    def __init__(self, rows: str) -> None:
+        self.rows, self.batches = rows, list[RowBatch]()
 
 
 class Learner:
@@ -57,8 +68,8 @@ class Learner:
         bandit.update(self._whole(x), self.reward.inside(example.value)[0], steps=steps)
 
     def _whole(self, x: Floats) -> Floats:
-        """A row as long as the features are now: sums over more numbers are rounded otherwise, so
-        whoever computes with a row must do so at one length."""
+        """Return a row as long as the features are now: sums over more numbers are rounded
+        otherwise, so all computations with a row need one length."""
         return self.version.features.pad(x) if x.size < self.version.policy.problem.dim else x
 
     def grow(self, event: Event) -> None:
@@ -88,7 +99,7 @@ class Learner:
         """The learner as it is at this time for this key, which only matters where each has its
         own; in time it ages, and an aged view serves for a second."""
         if not self.timed:
-            return View(self.bandit, self.policy_name, self.seq, self.examples, 0.0, self.theta)
+            return View(self.bandit, self.policy_name, self.seq, self.examples, 0.0)
         if self._aged:
             made, then, view = self._aged
             if 0.0 <= at - then < FRESH and time.monotonic() - made < FRESH:
@@ -108,7 +119,7 @@ class Learner:
     def seen(self, aged: float, key: str | None) -> View:
         """The learner for a key, or a copy that has aged by so many seconds."""
         bandit = self._older(self.row, aged) if self.timed else self.bandit
-        return View(bandit, self.policy_name, self.seq, self.examples, aged, bandit.theta)
+        return View(bandit, self.policy_name, self.seq, self.examples, aged)
 
     def _older(self, row: Floats, seconds: float) -> Bandit:
         bandit = Bandit.from_row(self.version.policy, row.copy())
@@ -119,7 +130,15 @@ class Learner:
     def drop(self, key: str) -> None:
         """What was learnt of one key alone goes; here nothing is."""
 
-    def state(self) -> tuple[dict[str, Any], bytes]:
+    @property
+    def home(self) -> int | None:
+        """Its name in the ledger's table of keys; here there are no keys."""
+        return None
+
+    def move(self, home: int) -> None:
+        """Have this name in the table of keys, before the first checkpoint."""
+
+    def state(self, packing: Packing | None = None) -> tuple[dict[str, Any], bytes]:
         """A checkpoint: what it is, and its numbers."""
         with self.lock:
             state = self.row.astype("<f8").tobytes()
@@ -134,8 +153,14 @@ class Learner:
             }
         return about, state
 
-    def load(self, about: dict[str, Any], state: bytes, version: Version) -> None:
-        """Go on from a checkpoint."""
+    def load(
+        self,
+        about: dict[str, Any],
+        state: bytes,
+        version: Version,
+        stored: StoredRows | None = None,
+    ) -> None:
+        """Go on from a checkpoint; `stored` is where rows of keys are read that it has not."""
         whole = digest(state) == about["digest"] and len(state) == 8 * version.policy.row_size
         if not whole or about["format"] != files.VERSION:
             raise LedgerError("the checkpoint is damaged, or of another version of driftbandit")
@@ -170,7 +195,7 @@ def digest(state: bytes) -> str:
 
 @cache
 def fingerprint() -> str:
-    """Where the same log gives the same bits; elsewhere learners agree to 1e-9."""
+    """Name the place where the same log gives the same bits; elsewhere learners agree to 1e-9."""
     import llvmlite.binding
     import numba
 

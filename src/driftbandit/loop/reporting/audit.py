@@ -157,7 +157,7 @@ def _decided_again(
 
     votes = state.candidates.votes(settings, request, answer.role, seen)
     _, p = decided(settings, request, answer.role, seed, X, view, votes, answer.choices)
-    whys = reasons(features, request, answer, view.bandit.theta)
+    whys = reasons(features, request, answer, view.bandit.estimate, view.bandit)
     logged, known = _numbers(data.spend), prices.get(event.seq, data.spend)
     p_logged = [x for each in answer.p for x in each]
     return Audit(

@@ -15,6 +15,7 @@ ENOUGH = 20  # decisions before a concern is told
 class BudgetStatus(NamedTuple):
     """A budget. `price` is the part of the reward's range that a cost of the `bound` takes from an
     arm; None before the first decision. `mean` and `cheapest` (arm) are over the latest decisions;
+    `owed` is what was spent above the bound and is being paid back, negative if less was spent;
     `left` is what is left of a total in this period. Costs count as expected until their bill."""
 
     price: float | None
@@ -23,6 +24,7 @@ class BudgetStatus(NamedTuple):
     bound: float
     cheapest: float
     decisions: int
+    owed: float = 0.0
     left: float | None = None
 
     def concern(self, name: str) -> str:
@@ -39,7 +41,7 @@ class BudgetStatus(NamedTuple):
     def words(self) -> str:
         """Return it as a line of text."""
         price = "unknown" if self.price is None else f"{self.price:.3g}"
-        rest = "" if self.left is None else f", {self.left:.3g} left"
+        rest = f", {self.owed:.3g} owed" if self.left is None else f", {self.left:.3g} left"
         return (
             f"{self.mean:.3g} of {self.bound:.3g} for a decision, price {price}, "
             f"{self.spent:.3g} spent{rest}"
@@ -62,5 +64,5 @@ def _status(budget: Budget, account: Account, now: float) -> BudgetStatus:
     if budget.total is not None:
         same = account.last is not None and math.floor(max(now, 0.0) / budget.per) == account.period
         left = budget.total - (account.spent_in_period if same else 0.0)
-    spent = account.spent, account.mean, bound, account.cheapest, account.decisions
+    spent = account.spent, account.mean, bound, account.cheapest, account.decisions, account.owed
     return BudgetStatus(account.price, *spent, left)

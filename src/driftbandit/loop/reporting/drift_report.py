@@ -48,7 +48,7 @@ def changes(ledger: Ledger, definition: Definition, learner: Learner, since: flo
 
 
 def _examples(ledger: Ledger, since: float) -> int:
-    """What the learner had learnt by then, as far back as the log goes."""
+    """Return what the learner had learnt by then, as far back as the log goes."""
     start, event = origin(ledger), ledger.before(since)
     oldest = start.read().learner["examples"] if start else 0
     return max(oldest, event.read().learner[1] if event else 0)

@@ -15,7 +15,7 @@ from driftbandit.loop.storage.ledger import Ledger
 COLUMNS = (
     "seq", "id", "position", "at", "key", "role", "arm", "probability", "names", "probabilities",
     "mean", "default", "context", "arms", "version", "learner", "status", "reward", "late",
-    "metrics",
+    "metrics", "spend",
 )  # fmt: skip
 
 
@@ -32,6 +32,7 @@ def frame(ledger: Ledger, definition: Definition) -> Any:
     rows = outcomes(ledger, definition, ledger.start).rows
     for row in rows:
         row |= {name: json.dumps(row[name]) for name in ("context", "arms")}
+        row["spend"] = json.dumps(row["spend"]) if row["spend"] else None
     return pl.DataFrame(rows, schema=schema)
 
 

@@ -227,7 +227,7 @@ def health(runtime: Runtime, since: float | None) -> Health:
 
 
 def _warn(runtime: Runtime, found: Health) -> None:
-    """Who watches asks every second: the log need not repeat it."""
+    """Log concerns once in a while: a dashboard asks every second."""
     if found.concerns and time.monotonic() - _warned.get(runtime, -math.inf) >= AGAIN:
         _warned[runtime] = time.monotonic()
         for concern in found.concerns:

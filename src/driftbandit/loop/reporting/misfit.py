@@ -31,7 +31,7 @@ ALPHA = 0.05  # chance that a loop whose model is right has a misfit, at most
 TINY = 1e-300
 RHO = 2.0  # the sum of squares at which the mixture is sharpest
 LEAST = 30  # decisions of a cell
-YOUNG = 0.3  # part of the decisions that are left out: the first of a loop teach it
+YOUNG = 0.3  # part of the decisions that are left out: the first of a loop train it
 TOLERANCE = 0.1  # part of the mean reward, or of what is left to its end, that is no misfit
 PARTS = 6  # of a number's range
 MOST = 200  # cells of arms and of a column's values
@@ -126,8 +126,8 @@ def _cells(lines: list[Line], features: Features) -> Iterator[Group]:
     """Yield cells of enough decisions."""
     arms = [line["arm"] for line in lines]
     remedy = (
-        "declare a column that tells these arms apart, such as their names as a Category, or "
-        "curves and more interactions"
+        "declare a column that tells these arms apart, such as their names as a Category, or as an "
+        "Item if they come and go; or curves and more interactions"
     )
     for value, rows in _grouped(arms):
         yield Group(ARMS, f"arm {value!r}", remedy, rows)

@@ -76,13 +76,14 @@ def _rows(event: Event) -> list[dict[str, Any]]:
             "reward": None,
             "late": 0,
             "metrics": [],
+            "spend": {name: spend.told(None) for name, spend in data.spend.items()},
         }
         for each in positions(data)
     ]
 
 
 def _cancelled(new: dict[RowKey, dict[str, Any]], left: OpenDecision | None) -> None:
-    """What was cancelled before it was decided."""
+    """Return what was cancelled before it was decided."""
     for (_, place), row in new.items():
         if left is None or place not in left.values:
             row["status"] = "cancelled"
@@ -91,7 +92,7 @@ def _cancelled(new: dict[RowKey, dict[str, Any]], left: OpenDecision | None) -> 
 def _note(
     found: dict[RowKey, dict[str, Any]], event: Event, about: list[RowKey], word: str
 ) -> None:
-    """What an event says of an earlier decision, whose positions `about` were open."""
+    """Return what an event says of an earlier decision, whose positions `about` were open."""
     said = event.read()
     place = said.position
     if event.kind == "cancel" and word == "cancelled":
@@ -102,6 +103,8 @@ def _note(
     row = (about[0][0] if about else said.of or 0), place
     if row in found and event.kind == "metric":
         found[row]["metrics"].append({"name": said.name, "value": said.value})
+        if said.name in found[row]["spend"]:
+            found[row]["spend"][said.name]["bill"] = said.value
     elif row in found and word == "late" and event.kind == "reward":
         found[row]["late"] += 1
 

@@ -106,7 +106,7 @@ def default(line: Line) -> Weight | None:
 
 
 def itself(line: Line) -> Weight | None:
-    """What was played, where the loop was asked."""
+    """Return what was played, where the loop was asked."""
     return None if line["role"] in ASIDE else ONE
 
 
@@ -150,7 +150,7 @@ def _weighed(lines: list[Line], target: Target) -> Iterator[tuple[Line, Weight |
 
 
 def _both(before: Weight | None, weight: Weight | None) -> Weight | None:
-    """What the target would not have begun, it need not go on with."""
+    """Return the weight of both. What the target does not begin, it need not go on with."""
     if before is not None and before.drawn == 0.0:
         return before
     return None if before is None or weight is None else before.times(weight)
@@ -211,6 +211,7 @@ def _ratio(a: Mean, b: Mean) -> tuple[float, float, float]:
 
 
 WINDOWS = 20  # at most
+ENOUGH = 30  # trained rows of a window, so that its mean says something
 SHOWN = 6  # arms of which each window has the share
 # Seconds that people count in; longer windows are whole days.
 WIDTHS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 43200, 86400)
@@ -228,12 +229,12 @@ class Window(NamedTuple):
 
 
 def curve(lines: list[Line], targets: Mapping[str, Target], reward: Reward) -> tuple[Window, ...]:
-    """Windows begin at multiples of their width, so that they stay where they are while time goes
-    on. Those in which nothing was trained yet are left out."""
+    """Return windows that begin at multiples of their width, so that they stay where they are while
+    time goes on. Those with fewer than 30 trained rows are left out, unless all have fewer."""
     trained = [line["at"] for line in lines if line["status"] == "trained"]
     if not trained:
         return ()
-    width = _width(max(trained) - min(trained))
+    width = _width(max(trained) - min(trained), len(trained))
     parts: dict[int, list[Line]] = {}
     for line in lines:
         parts.setdefault(math.floor(line["at"] / width), []).append(line)
@@ -248,7 +249,8 @@ def curve(lines: list[Line], targets: Mapping[str, Target], reward: Reward) -> t
         )
         for k in sorted(parts)
     )
-    return tuple(window for window in found if window.rows)
+    known = [window for window in found if window.rows]
+    return tuple([window for window in known if window.rows >= ENOUGH] or known)
 
 
 def _played(lines: list[Line]) -> Counter[Name]:
@@ -262,7 +264,8 @@ def _shares(lines: list[Line], arms: list[Name]) -> dict[Name, float]:
     return {arm: played[arm] / max(played.total(), 1) for arm in arms}
 
 
-def _width(span: float) -> float:
-    """The smallest that needs at most so many windows, one of which is not full at either end."""
-    least = span / (WINDOWS - 1)
+def _width(span: float, rows: int) -> float:
+    """Return the smallest width that needs at most so many windows, one of which is not full at
+    either end, and gives each of them enough rows."""
+    least = max(span / (WINDOWS - 1), span * min(1.0, ENOUGH / rows))
     return float(next((w for w in WIDTHS if w >= least), 86400 * math.ceil(least / 86400)))

@@ -1,7 +1,7 @@
 """Verification: one pass over a ledger that finds edits, gaps and a tail that was cut or rewritten.
 
-`storage/chain.py` says what the chain is. Whoever can write the database can compute all of it
-anew, so a rewritten ledger is only found by comparing it with a head that was kept elsewhere.
+`storage/chain.py` says what the chain is. A person who can write the database can compute all
+of it anew, so a rewritten ledger is only found by comparing it with a head that was kept elsewhere.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 from contextlib import closing
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.learning.learner import digest as state_digest
 from driftbandit.loop.storage import ledger as ledgers
 from driftbandit.loop.storage.chain import (
@@ -22,6 +23,7 @@ from driftbandit.loop.storage.chain import (
     split,
 )
 from driftbandit.loop.storage.events import Anchor, Event
+from driftbandit.loop.storage.key_rows import ReplacedError, RowSum
 from driftbandit.loop.storage.ledger import Ledger
 
 HEAD = re.compile(r"(?:(\d+):)?([0-9a-f]{64})")
@@ -163,9 +165,30 @@ class ChainReader:
 
     def _check_state(self, event: Event) -> None:
         """Check the numbers of a checkpoint, if they are kept: its payload has their digests."""
-        state = self._ledger.state(event.seq)
-        if state and state_digest(state) != event.read().whole:
-            self._fault(f"the learner beside checkpoint {event.seq} was edited")
+        state, said = self._ledger.state(event.seq), event.read()
+        if not state:
+            return
+        fault = f"the learner beside checkpoint {event.seq} was edited"
+        if state_digest(state) != said.whole:
+            self._fault(fault)
+            return
+        learners = [said.learner, *(said.panel or {}).get("candidates", ())]
+        try:
+            if not all(
+                self._has_rows(event.seq, each["rows"]) for each in learners if "rows" in each
+            ):
+                self._fault(fault)
+        except ReplacedError:  # a newer checkpoint has the rows
+            pass
+        except LedgerError as error:
+            self._fault(str(error))
+
+    def _has_rows(self, seq: int, said: dict[str, Any]) -> bool:
+        """Return whether the rows of all keys are those of a checkpoint."""
+        total = RowSum()
+        for row in self._ledger.rows.rows(said["learner"], seq):
+            total.add(row.digest)
+        return state_digest(total.state()) == said["sum"]
 
     def _meet(self, seq: int, link: bytes | None) -> None:
         kept = self._kept

@@ -4,24 +4,27 @@ the log alone.
 A decision logs what each arm was expected to cost, and the price lambda at which it was made: arms
 are ranked by (upper bound of the reward) - lambda cost/B, with B the bound on the mean. From there
 the price goes on with every decision, by what its arm is expected to cost, and with every bill, by
-what that differs:
+what that differs. D, what is owed, is the sum of all these differences from the bound:
 
-    log lambda += kappa (cost - B) / U
-    log lambda += kappa (bill - cost) / U,    U = B^(3/4) dearest^(1/4)
+    D += cost - B,      log lambda += kappa (cost - B + D/H) / U
+    D += bill - cost,   log lambda += kappa (bill - cost) / U,      U = B^(3/4) dearest^(1/4)
 
-So what was overspent from one moment to another is the change of log lambda between them, times
-U / kappa: it cannot grow while the price stays within bounds. A smaller unit U follows changes
-sooner, and a larger one lets the price shake less when a dear arm is played; B itself loses
-quality where few decisions can be dear, and sqrt(B dearest) overspends after changes where the
-budget is tight (`benchmarks/budget.py`). Debt beyond the largest price is remembered, up to about
-`DEBT` decisions' worth, and paid back before the price falls again.
+The first part alone keeps the mean where nothing changes, because what was overspent between two
+moments is the change of log lambda between them times U/kappa. So if the price has to rise, that
+much stays overspent. The second part pays it back over about H decisions: it acts as a bound of
+B - D/H. D is what was overspent so far, to the cent, but for savings of more than `SAVED` of the
+dearest calls, which are forgotten: a quiet month must not pay for a wild week.
+
+A smaller unit U follows changes sooner, and a larger one lets the price shake less when a dear arm
+is played; B itself loses quality where few decisions can be dear, and sqrt(B dearest) overspends
+after changes where the budget is tight (`benchmarks/budget.py`).
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -29,12 +32,31 @@ from msgspec import Struct
 
 from driftbandit.loop.storage.events import SPENT, Bill, Event, Spend
 
-KAPPA = 0.12  # change of log lambda by a cost of one unit above the bound
-LEAST, MOST = math.log(1e-5), math.log(2.0)  # of log lambda as decisions see it
-DEBT = 1000  # decisions without a cost that it takes at most to pay back what lambda cannot show
+MOST = math.log(2.0)  # of log lambda as decisions see it
+PAYBACK = 300.0  # H, decisions over which what is owed is paid back
+SAVED = 2.0  # dearest calls by which less than the bound may be owed
+RULE = 2  # by which decisions are made now
+
+
+class PriceRule(NamedTuple):
+    """How a price moves: `kappa` is the change of log lambda by a cost of one unit above the bound,
+    `top` the largest log lambda that is remembered, `pays` whether debts are paid back, and `least`
+    what the dearest arm is to lose at least, as a part of the reward's range: a price that falls
+    further in times of plenty would only take longer to rise again."""
+
+    kappa: float
+    top: float
+    pays: bool
+    least: float
+
+
+# The first one had no payback. It remembered debts of 1,000 units beyond the largest price.
+RULES = {1: PriceRule(0.12, MOST + 0.12 * 1000, False, 0.0)}
+RULES[RULE] = PriceRule(0.07, MOST, True, 0.003)
+LOW = math.log(0.003)  # no arm is dearer than the dearest, or the bound
 BILLS = 0.98  # discount of an arm's bills, each time that one comes
 ARMS = 1000  # whose bills are remembered; the one that has had none for longest goes first
-RECENT = 1000  # latest decisions whose bills need no look into the ledger
+RECENT = 1000  # latest decisions, at least, whose bills need no look into the ledger
 PACE = 200.0  # decisions over which means are taken
 
 
@@ -53,6 +75,9 @@ class Account(Struct):
 
     log_price: float | None = None
     unit: float = 1.0  # U at the latest decision
+    dearest: float = 0.0  # cost of an arm at the latest decision
+    owed: float = 0.0  # D
+    rule: int = 1  # of the latest decision
     decisions: int = 0
     spent: float = 0.0
     mean: float = 0.0  # of costs
@@ -71,52 +96,71 @@ class Account(Struct):
 
     def ratio(self, arm: str | int) -> float:
         """Return what an arm costs for each unit of what callers state: 1 until bills say more."""
-        weight, total = self.bills.get(str(arm), (0.0, 0.0))
-        return (1.0 + total) / (1.0 + weight)
+        known = self.bills.get(str(arm))
+        return 1.0 if known is None else max(0.0, 1.0 + known[1]) / (1.0 + known[0])
 
     def decide(self, at: float, spend: Spend, cost: float) -> None:
         """Count what a decision is expected to cost."""
-        n = min(PACE, self.decisions + 1.0)
-        self.decisions += 1
+        before, bound, costs = self.decisions, spend.bound, spend.costs
+        n = before + 1.0 if before < PACE else PACE
+        self.decisions = before + 1
         if self.log_price is None:
             self.log_price = math.log(spend.price)
-        self.bound = spend.bound
-        self.unit = spend.bound**0.75 * max(spend.bound, *spend.costs) ** 0.25
+        dearest = max(costs)
+        self.bound, self.rule = bound, spend.rule
+        self.dearest = dearest = dearest if dearest > bound else bound
+        self.unit = bound**0.75 * dearest**0.25
         self.mean += (cost - self.mean) / n
-        self.cheapest += (min(spend.costs) - self.cheapest) / n
-        if self.last is not None:
-            self.gap += (max(0.0, at - self.last) - self.gap) / min(PACE, self.decisions - 1.0)
-        self.last = at if self.last is None else max(at, self.last)
-        if spend.per is not None and self.period != (now := math.floor(at / spend.per)):
+        self.cheapest += (min(costs) - self.cheapest) / n
+        if self.last is None or at > self.last:
+            if self.last is not None:
+                self.gap += (at - self.last - self.gap) / (before if before < PACE else PACE)
+            self.last = at
+        else:
+            self.gap -= self.gap / (before if before < PACE else PACE)
+        if spend.per is None:
+            self._count(cost, cost - bound, self.owed / PAYBACK)
+            return
+        if self.period != (now := math.floor(at / spend.per)):
             self.period, self.spent_in_period = now, 0.0
-        self._count(cost, cost - spend.bound)
+        self._count(cost, cost - bound)  # the bound of a total follows from its rest already
 
-    def bill(self, arm: str | int, stated: float, counted: float, value: float) -> None:
+    def bill(self, bill: Bill, value: float) -> None:
         """Count what a bill differs from what was counted before, and learn what the arm costs."""
+        arm, stated = str(bill.arm), bill.stated
         if stated > 0.0:
-            weight, total = self.bills.pop(str(arm), (0.0, 0.0))
-            self.bills[str(arm)] = BILLS * weight + 1.0, BILLS * total + value / stated
+            weight, total = self.bills.pop(arm, (0.0, 0.0))
+            if bill.billed:  # the sum had the earlier one
+                self.bills[arm] = weight, total + (value - bill.counted) / stated
+            else:
+                self.bills[arm] = BILLS * weight + 1.0, BILLS * total + value / stated
             if len(self.bills) > ARMS:
                 del self.bills[next(iter(self.bills))]
-        self.give_back(counted - value)
+        self.give_back(bill.counted - value)
 
     def give_back(self, amount: float) -> None:
         """Count less than before."""
         self.mean -= amount / PACE
         self._count(-amount, -amount)
 
-    def _count(self, cost: float, excess: float) -> None:
+    def _count(self, cost: float, excess: float, paid: float = 0.0) -> None:
         self.spent += cost
         self.spent_in_period += cost
         if self.log_price is not None:
-            moved = self.log_price + KAPPA * excess / self.unit
-            self.log_price = min(MOST + KAPPA * DEBT, max(LEAST, moved))
+            rule = RULES[self.rule]
+            if rule.pays:
+                self.owed = max(-SAVED * self.dearest, self.owed + excess)
+            moved = self.log_price + rule.kappa * (excess + paid) / self.unit
+            if moved < LOW:  # which the least price is below, too
+                least = max(1e-5, rule.least * self.bound / (self.dearest or 1.0))
+                moved = max(math.log(least), moved)
+            self.log_price = min(rule.top, moved)
 
 
 class Priced(Struct):
     """What the log has of a decision's costs."""
 
-    spend: dict[str, Spend]
+    spend: Mapping[str, Spend]
     names: list[str | int]
     arms: list[dict[str, Any]]
     choices: list[int | None]
@@ -150,25 +194,29 @@ class Accounts:
         self.by_name: dict[str, Account] = {}  # by metric
         self.recent: dict[int, dict[str, Charge]] = {}  # by the seq of a decision
 
-    def decide(self, event: Event) -> None:
-        """Count a decision that was made with a budget."""
-        said = priced(event.data)
+    def decide(self, event: Event, said: Priced | None = None) -> None:
+        """Count a decision that was made with a budget; what it `said` is read if not given."""
+        said = said or priced(event.data)
         charges = said.charges() if said else {}
         if said is None or not charges:
             return
         with self.lock:
             for name, charge in charges.items():
-                account = self.by_name.setdefault(name, Account(bills={}))
-                account.decide(event.at, said.spend[name], charge.counted)
+                self._account(name).decide(event.at, said.spend[name], charge.counted)
             self.seq, self.recent[event.seq] = event.seq, charges
-            if len(self.recent) > RECENT:
-                del self.recent[next(iter(self.recent))]
+            if len(self.recent) > 2 * RECENT:
+                self.recent = dict(list(self.recent.items())[RECENT:])
+
+    def _account(self, name: str) -> Account:
+        account = self.by_name.get(name)
+        if account is None:
+            account = self.by_name[name] = Account(bills={})
+        return account
 
     def bill(self, seq: int, of: int | None, name: str, bill: Bill, value: float) -> None:
         """Count a bill for the decision `of`, which the event `seq` brought."""
         with self.lock:
-            account = self.by_name.setdefault(name, Account(bills={}))
-            account.bill(bill.arm, bill.stated, bill.counted, value)
+            self._account(name).bill(bill, value)
             self.seq = seq
             if of in self.recent:
                 charge = Charge(bill.arm, bill.stated, value, True)

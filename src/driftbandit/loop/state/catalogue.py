@@ -3,7 +3,8 @@ its arms out, or name some of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from operator import is_
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -47,6 +48,20 @@ class Catalogue:
         self.arms: Mapping[str, CatalogueArm] = MappingProxyType(dict(arms))
         offered = {name: arm.columns for name, arm in arms.items() if not arm.paused}
         self.names, self.rows = list(offered), list(offered.values())  # what is on offer
+        self._without: dict[Set[str], list[dict[str, Any]]] = {}
+
+    def offers(self, rows: list[Any]) -> bool:
+        """Return whether these are the rows of all arms on offer."""
+        return len(rows) == len(self.rows) and all(map(is_, rows, self.rows))
+
+    def without(self, columns: Set[str]) -> list[dict[str, Any]]:
+        """Return the rows of all arms on offer without some columns, made once."""
+        if columns not in self._without:
+            self._without[columns] = [
+                {name: value for name, value in row.items() if name not in columns}
+                for row in self.rows
+            ]
+        return self._without[columns]
 
     def after(self, change: ArmChange) -> Catalogue:
         """Return the catalogue after one more event."""

@@ -81,7 +81,7 @@ def counts(change: Change) -> bool:
     return not isinstance(change, (Asked, Lost, Mark))
 
 
-class Outcome(NamedTuple):
+class Effect(NamedTuple):
     """What became of an event, and what the learner is to do: examples, or another change."""
 
     word: str
@@ -165,7 +165,7 @@ class RewardWindows:
         self.accounts = Accounts()
         self.ask_as(Asking())
         self._rewarded: dict[str, int] = {}  # open decisions whose reward came first, and its seq
-        self._acts: dict[str, Callable[[Event, Any], Outcome]] = {
+        self._acts: dict[str, Callable[[Event, Any], Effect]] = {
             "decide": self._decide,
             "reward": self._reward,
             "cancel": self._cancel,
@@ -196,10 +196,10 @@ class RewardWindows:
         first += [early.first for early in islice(self.early.values(), 1)]
         return min([*first, *self._rewarded.values()], default=self.seq + 1)
 
-    def apply(self, event: Event, payload: Any = None) -> Outcome:
+    def apply(self, event: Event, payload: Any = None) -> Effect:
         """Go on by one event; its `payload` need not be given, but is faster than to read it."""
         act = self._acts.get(event.kind)
-        outcome = act(event, payload) if act else Outcome("", [])
+        outcome = act(event, payload) if act else Effect("", [])
         self.seq = event.seq
         if event.kind not in SILENT:
             self._tell(event)
@@ -234,7 +234,7 @@ class RewardWindows:
         self.counts.update(mark.counts)
         self.accounts.load(mark.accounts)
 
-    def _decide(self, event: Event, _: Any) -> Outcome:
+    def _decide(self, event: Event, priced: Any) -> Effect:
         id, k = str(event.id), event.k
         values: dict[Position, float | None] = {None: None} if k is None else {}
         values |= {} if k is None else dict.fromkeys(range(k))
@@ -245,9 +245,9 @@ class RewardWindows:
                 self._rewarded[id] = early.first
             if not values:
                 self._rewarded.pop(id)
-                return Outcome("cancelled", [])
+                return Effect("cancelled", [])
         if event.data.startswith(SPENT):
-            self.accounts.decide(event)
+            self.accounts.decide(event, priced)
         self.open[id] = found
         self._farthest = max(self._farthest, event.at)
         if self.wait or (event.v == 1 and self.retention is not None):
@@ -257,8 +257,8 @@ class RewardWindows:
             self._look_at(event.at)
         if self._asks and k is None:
             found.asked = True
-            return Outcome("", [Asked(event.seq)])
-        return Outcome("", [])
+            return Effect("", [Asked(event.seq)])
+        return Effect("", [])
 
     def is_over(self, id: str, at: float) -> bool:
         """Return whether a moment is after the window of an open decision. Time may have moved on
@@ -266,7 +266,7 @@ class RewardWindows:
         found = self.open.get(id)
         return found is not None and 0.0 < self.wait < at - found.at
 
-    def _reward(self, event: Event, payload: Any) -> Outcome:
+    def _reward(self, event: Event, payload: Any) -> Effect:
         said, id = payload or event.read(), str(event.id)
         if said.clipped:
             self.counts["clipped"] += 1
@@ -276,23 +276,23 @@ class RewardWindows:
                 return self._hold(event, id, position, said.value)
             # with `retention` the decision may be gone when this is replayed
             told = self._asks and self.retention is None
-            return Outcome("late", [Lost(said.of, "late", event.seq)] if told else [])
+            return Effect("late", [Lost(said.of, "late", event.seq)] if told else [])
         if position not in found.values:  # trained or cancelled already
-            return Outcome("late", [])
+            return Effect("late", [])
         if said.late:
-            return Outcome("late", [Lost(found.seq, "late", event.seq)] if self._asks else [])
+            return Effect("late", [Lost(found.seq, "late", event.seq)] if self._asks else [])
         if self.wait == 0.0:
             self._leave(id, found, position)
-            return Outcome("counted", [found.example(event.seq, position, said.value)])
+            return Effect("counted", [found.example(event.seq, position, said.value)])
         word = "counted" if found.values[position] is None else "corrected"
         found.values[position] = said.value
-        return Outcome(word, [])
+        return Effect(word, [])
 
-    def _cancel(self, event: Event, payload: Any) -> Outcome:
+    def _cancel(self, event: Event, payload: Any) -> Effect:
         said, id = payload or event.read(), str(event.id)
         found, position = self.open.get(id), said.position
         if found is None:
-            return Outcome("late", []) if said.of else self._hold(event, id, position, None)
+            return Effect("late", []) if said.of else self._hold(event, id, position, None)
         if said.unspent:
             self.accounts.cancel(event.seq, said.of, said.unspent)
         if position is None:
@@ -300,8 +300,8 @@ class RewardWindows:
         elif position in found.values:
             self._leave(id, found, position)
         else:
-            return Outcome("late", [])
-        return Outcome("cancelled", _lost(found, "cancelled", event.seq))
+            return Effect("late", [])
+        return Effect("cancelled", _lost(found, "cancelled", event.seq))
 
     def _leave(self, id: str, found: OpenDecision, position: Position) -> None:
         """Close one position."""
@@ -309,21 +309,21 @@ class RewardWindows:
         if not found.values:
             self.close(id)
 
-    def _hold(self, event: Event, id: str, position: Position, value: float | None) -> Outcome:
+    def _hold(self, event: Event, id: str, position: Position, value: float | None) -> Effect:
         """Keep it for `wait`: its decision may be on the way. A cancel is final."""
         if self.wait == 0.0:
-            return Outcome("unknown", [])
+            return Effect("unknown", [])
         early = self.early.setdefault(id, EarlyRewards(event.seq, event.seq, {}, set()))
         early.add(event.seq, position, value)
         heapq.heappush(self._due, (event.at + self.wait, event.seq, id))
         self._farthest = max(self._farthest, event.at)
-        return Outcome("held", [])
+        return Effect("held", [])
 
-    def _advance(self, event: Event, _: Any) -> Outcome:
+    def _advance(self, event: Event, _: Any) -> Effect:
         self.w = max(self.w, event.at)
-        return Outcome("", self._close_due(event))
+        return Effect("", self._close_due(event))
 
-    def _repair(self, event: Event, _: Any) -> Outcome:
+    def _repair(self, event: Event, _: Any) -> Effect:
         """Set the clock; what is open and dated after it counts as of now."""
         self.w = self._farthest = event.at
         for found in self.open.values():
@@ -332,7 +332,7 @@ class RewardWindows:
         self._due = [(min(due, latest), seq, id) for due, seq, id in self._due]
         heapq.heapify(self._due)
         self._look = min(self._look, event.at)
-        return Outcome("", self._close_due(event))
+        return Effect("", self._close_due(event))
 
     def _close_due(self, event: Event) -> list[Example | Note | Event]:
         changes: list[Example | Note | Event] = []
@@ -381,22 +381,22 @@ class RewardWindows:
             return _lost(found, "missing", event)
         return [found.example(event, p, value) for p, value in values if value is not None]
 
-    def _metric(self, event: Event, payload: Any) -> Outcome:
+    def _metric(self, event: Event, payload: Any) -> Effect:
         """Keep it for comparisons: an example takes along what was recorded before it."""
         said, found = payload or event.read(), self.open.get(str(event.id))
         if found and said.position in found.values:
             found.record(said.position, said.name, said.value)
         if said.bill is not None:
             self.accounts.bill(event.seq, said.of, said.name, said.bill, said.value)
-        return Outcome("", [])
+        return Effect("", [])
 
-    def _change(self, event: Event, _: Any) -> Outcome:
+    def _change(self, event: Event, _: Any) -> Effect:
         self.ask_as(self.asking.after(event))
-        return Outcome("", [event])
+        return Effect("", [event])
 
-    def _configure(self, event: Event, _: Any) -> Outcome:
+    def _configure(self, event: Event, _: Any) -> Effect:
         self.ask_as(self.asking.after(event))
-        return Outcome("", [])
+        return Effect("", [])
 
     def ask_as(self, asking: Asking) -> None:
         """Pass decisions on from here, as long as there are policies to ask."""

@@ -3,8 +3,8 @@
     digest = H(salt; seq, kind, at, id, key, k, v, data)   what the event says
     link   = H(link of the event before; seq, at, digest)  the newest link is the head
 
-An edit changes a digest, and a change of the order or a gap breaks the links. Whoever keeps the
-head elsewhere also sees that a tail was cut off, or that everything was computed anew.
+An edit changes a digest, and a change of the order or a gap breaks the links. If you
+keep the head elsewhere, you also see that a tail was cut off, or that all was computed anew.
 
 - Erasure deletes the payload and the salt. The digest stays, so the links still hold, and without
   the salt it does not even tell whether a guess of the payload is right.

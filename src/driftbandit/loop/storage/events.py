@@ -52,7 +52,8 @@ SILENT = (*LASTING, *UNCOUNTED, "erase")  # their `at` says nothing of the time 
 class Spend(Struct, array_like=True):
     """What a budget had to do with a decision: the price that it was made at, the bound on the mean
     cost, and what every arm was expected to cost. For a total: what was `left` of it if arms that
-    cost more are not played, the length of a period in seconds, and the time of the question."""
+    cost more are not played, the length of a period in seconds, and the time of the question. The
+    number of the `rule` says how the price goes on from there (`state.accounts`)."""
 
     price: float
     bound: float
@@ -60,14 +61,22 @@ class Spend(Struct, array_like=True):
     left: float | None = None
     per: float | None = None
     at: float | None = None
+    rule: int = 1
+
+    def told(self, bill: float | None) -> dict[str, Any]:
+        """Return it for a log, with the bill, if it came."""
+        found = {"price": self.price, "bound": self.bound, "costs": self.costs}
+        return {**found, "left": self.left, "rule": self.rule, "bill": bill}
 
 
 class Bill(Struct, array_like=True):
-    """The arm that a bill is for, the cost that the caller stated, and what was counted before."""
+    """The arm that a bill is for, the cost that the caller stated, what was counted before, and
+    whether that was a bill, too, which this one takes the place of."""
 
     arm: str | int
     stated: float
     counted: float
+    billed: bool = False
 
 
 SPENT = '{"spend":'  # how the payload of a decision with a budget begins: light readers need it
@@ -282,6 +291,11 @@ def _upgraded(kind: str, data: dict[str, Any]) -> dict[str, Any]:
     return data
 
 
+def encode_spend(spend: Mapping[str, Spend]) -> str:
+    """Return the JSON of budgets, whose numbers are finite: null stands for nothing there."""
+    return _encoder.encode(spend).decode()
+
+
 def encode(payload: Any) -> str:
     """Return JSON that reads back to the same numbers and text; infinite numbers raise."""
     try:
@@ -299,11 +313,12 @@ DEPTH = 32  # lists and mappings inside each other: all who read a payload can f
 PLAIN = {str, int, float, bool, type(None)}
 
 
-def plain_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return raw columns by name as JSON knows them; what is already plain is returned as it is."""
+def plain_columns(columns: Any) -> Any:
+    """Return raw columns by name as JSON knows them. Columns that are plain already are returned as
+    they are, and so is what is no mapping: the features refuse it."""
     if type(columns) is dict and PLAIN.issuperset(map(type, columns.values())):
         return columns
-    return plain(columns, DEPTH)
+    return plain(columns, DEPTH) if isinstance(columns, Mapping) else columns
 
 
 def plain(value: Any, depth: int = DEPTH + 8) -> Any:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
 from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.storage.chain import BEGINS, Head, genesis, kept_digest, sealed, split
 from driftbandit.loop.storage.events import Anchor, Event, encode, event
+from driftbandit.loop.storage.key_rows import Numbers, RowTable
 from driftbandit.loop.storage.store import WriterLock, connect, is_url
 
 MOST = 100  # rows in one statement
@@ -22,7 +23,9 @@ CHUNK = 2000  # events read at once
 PIECE = 100_000_000  # bytes of a checkpoint in one value: databases allow some 10^9
 SWEEP = 200  # events deleted at once
 
-States = Sequence[tuple[int, bytes]]  # the numbers of checkpoints, by the seq of their event
+SHARED = 3  # newest checkpoints of keys that are kept where other processes may read them
+
+States = Sequence[tuple[Event, Numbers]]  # the numbers of checkpoints, and their events
 
 
 class Ledger:
@@ -30,7 +33,10 @@ class Ledger:
     be `alone` and the store knows how to take turns.
 
     `base` is the checkpoint that replays start from, or 0; `start` the first event that is kept.
+    `spacing` is the time between checkpoints of keys that are kept, None if only the newest is.
     """
+
+    spacing: float | None = None
 
     def __init__(
         self, path: str | os.PathLike[str], name: str, *, write: bool = True, alone: bool = True
@@ -47,6 +53,8 @@ class Ledger:
             if not found:
                 raise LedgerError(f"{self.path!r} has no loop {name!r}: check the name")
             self._loop: int = found[0][0]
+            self.rows = RowTable(store, self._loop)
+            self._points: list[tuple[int, float]] | None = None  # checkpoints of keys, their times
             self.head = self.newest()  # as far as this process knows
             self.refresh()
         except BaseException:
@@ -117,14 +125,23 @@ class Ledger:
         """Return the decision with this id."""
         return next((event(*row) for row in self._ask("decision", id)), None)
 
+    def latest_of(self, key: str) -> Event | None:
+        """Return the latest decision of a key."""
+        return next((event(*row) for row in self._ask("latest_of_key", key)), None)
+
+    def is_cancelled(self, id: str) -> bool:
+        """Return whether the whole of a decision was cancelled."""
+        said = (event(*row).read() for row in self._ask("cancels", id))
+        return any(each.position is None for each in said)
+
     def before(self, at: float) -> Event | None:
         """Return the latest decision at this time or before it; reads all that came after."""
         return next((event(*row) for row in self._ask("decision_before", at)), None)
 
-    def about(self, key: str) -> tuple[int, list[int]]:
-        """Return how many decisions a key has, and the seqs of these and of all that was said of
-        them."""
-        rows = self._ask("events_of_key", self._loop, key)
+    def about(self, key: str, since: int = 0) -> tuple[int, list[int]]:
+        """Return how many decisions a key has after the event `since`, and the seqs of these and of
+        all that was said after it of any of its decisions. Reads all events after it."""
+        rows = self._ask("events_of_key", since, self._loop, key)
         return sum(row[1] == "decide" for row in rows), [row[0] for row in rows]
 
     def checkpoints(self) -> list[Event]:
@@ -184,12 +201,53 @@ class Ledger:
             return
         with self._store.transaction():
             self._append(events, states)
+        self._tell(states)
 
     def _append(self, events: Sequence[Event], states: States) -> None:
         for k in range(0, len(events), MOST):
             self._insert(events[k : k + MOST])
-        for seq, state in states:
-            self._save(seq, state)
+        for stored, numbers in states:
+            if numbers.batches:
+                self.rows.save(stored.seq, self._make_room(stored), numbers.batches)
+            self._save(stored.seq, numbers.state)
+
+    def _tell(self, states: States) -> None:
+        """Tell learners that their rows are stored: they may read them from now on."""
+        for stored, numbers in states:
+            for batch in numbers.batches:
+                batch.table, batch.seq = self.rows, stored.seq
+
+    def _make_room(self, event: Event) -> int:
+        """Let a checkpoint of keys go that no replay needs once `event` is stored; return the
+        newest that is kept beside it, 0 if there is none."""
+        points, place = self._kept_points(), 0
+        points.append((event.seq, event.at))
+        while place < len(points) - (1 if self.lock.alone else SHARED):
+            if self._is_needed(place):
+                place += 1
+                continue
+            seq, _ = points.pop(place)
+            self._store.run("delete_checkpoint", self._loop, seq)
+            self._store.run("delete_pieces", self._loop, seq)
+            self.rows.let_go(seq, points[place][0], points[place - 1][0] if place else self.base)
+        return points[-2][0] if len(points) > 1 else self.base
+
+    def _kept_points(self) -> list[tuple[int, float]]:
+        """Return the checkpoints with rows of keys that are kept, and their times."""
+        if self._points is None:
+            found = [each for each in self.checkpoints() if "rows" in each.read().learner]
+            self._points = [(each.seq, each.at) for each in found]
+        return self._points
+
+    def _is_needed(self, place: int) -> bool:
+        """Return whether a checkpoint of keys must stay although newer ones are there."""
+        assert self._points is not None
+        seq, at = self._points[place]
+        if seq == self.base or self._pins:
+            return True
+        return self.spacing is not None and (
+            place == 0 or at - self._points[place - 1][1] >= self.spacing
+        )
 
     def _save(self, seq: int, state: bytes) -> None:
         """Store the numbers of a checkpoint. Its row comes last: without it the rest is nothing."""
@@ -205,7 +263,10 @@ class Ledger:
         if head.link is None and events[0].kind == BEGINS:
             head = Head(before, genesis(self.name))
         seals, head = sealed(head, events)
-        self._store.insert(self._loop, events, seals)
+        values: list[Any] = []  # in the order of `insert_events`
+        for e, seal in zip(events, seals):
+            values += (self._loop, e.seq, e.kind, e.at, e.id, e.key, e.data, e.k, e.v, seal)
+        self._store.insert(len(events), values)
         self.head = head
 
     def _link(self, seq: int) -> bytes | None:
@@ -243,19 +304,20 @@ class Ledger:
         with self._store.transaction():
             self._store.run("blank_events", self._loop, self._store.many(seqs))
             self._append(events, states)
-            self._rest_on(states[-1][0], self.start)
+            self._rest_on(states[-1][0].seq, self.start)
             self._store.run("delete_snapshot", self._loop)
             self._store.run("set_unpurged", self._loop)
+        self._tell(states)
 
     def unpurged(self) -> int | None:
         """Return the number of an erasure that copies are left of; None if there are none."""
         found = self._ask("unpurged")[0][0]
         return None if found is None else int(found)
 
-    def purge(self, unpurged: int) -> str:
-        """Remove the database's own copies of what was erased, from any thread; return "", or why
-        that cannot be done now."""
-        return self._store.purge(unpurged)
+    def purge(self, unpurged: int, ended: Callable[[], bool] = lambda: False) -> str:
+        """Remove the database's own copies of what was erased, from any thread and until the loop
+        has `ended`; return "", or why that cannot be done now."""
+        return self._store.purge(unpurged, ended)
 
     def purged(self, unpurged: int) -> None:
         """Store that no copies are left, unless there was another erasure meanwhile."""
@@ -282,6 +344,8 @@ class Ledger:
         self._store.run("blank_checkpoints_before", self._loop, base)
         self._store.run("delete_checkpoints_before", self._loop, base)
         self._store.run("delete_pieces_before", self._loop, base)
+        self.rows.let_go(0, base, 0)
+        self._points = None
         self._store.run("set_bounds", base, start, self._loop)
         self.base, self.start = base, start
 

@@ -77,11 +77,27 @@ def _alone(path: str, own: Identity) -> bool:
     byte = _byte(path)
     with _guard:
         if own not in _open:
-            _open[own] = OpenFile(os.open(path, os.O_RDONLY), byte)
+            _open[own] = OpenFile(_opened(path), byte)
         held = _open[own]
         held.stores += 1
         _lock(fcntl.F_OFD_SETLK, held.descriptor, fcntl.F_RDLCK, held.byte, 1)
         return held.byte == byte and not _others(held)
+
+
+def _opened(path: str) -> int:
+    """Return a descriptor for reading and, if that is allowed, for writing: another one could not
+    be closed while SQLite uses the file."""
+    try:
+        return os.open(path, os.O_RDWR)
+    except PermissionError:
+        return os.open(path, os.O_RDONLY)
+
+
+def descriptor_of(own: Identity) -> int | None:
+    """Return the descriptor of an open file; None on systems without such locks."""
+    with _guard:
+        held = _open.get(own)
+        return held.descriptor if held else None
 
 
 def release(own: Identity | None) -> None:

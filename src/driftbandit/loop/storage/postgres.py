@@ -13,12 +13,11 @@ and goes on from there. So events have one order without a gap, the order of the
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from driftbandit.loop.errors import LedgerError
-from driftbandit.loop.storage.events import Event
 from driftbandit.loop.storage.sql import migrations, queries
 
 try:
@@ -32,6 +31,8 @@ WRITERS = 0x64726966  # "drif": the first half of our locks; the other half is t
 TRAINER = WRITERS + 1
 ROW = "(%s,%s,%s,%s,%s,%s,%s,%s,%s,%s)"
 COUNTED = "CREATE TABLE driftbandit_migration (step INTEGER PRIMARY KEY)"
+TABLES = "event", "key_row"  # that name keys
+FILES = 1 << 32  # the numbers of their files stand in one: see `set_unpurged`
 REWRITTEN = 64_000_000  # bytes of a table that is rewritten while decisions wait
 PATIENCE = 10  # seconds to wait for a connection
 # PostgreSQL closes connections that do not answer, or that keep a turn for too long.
@@ -84,7 +85,7 @@ class Postgres:
                 self._writer.execute("INSERT INTO driftbandit_migration VALUES (%s)", (k,))
 
     def _had(self) -> int:
-        """How many steps the database has had."""
+        """Return how many steps the database has had."""
         found = "SELECT to_regclass('driftbandit_migration') IS NOT NULL"
         if not self._writer.execute(found).fetchone()[0]:
             return 0
@@ -106,13 +107,15 @@ class Postgres:
         with self._translated():
             return int(self._writer.execute(self._queries[query], values).rowcount)
 
-    def insert(self, loop: int, events: Sequence[Event], seals: Sequence[bytes | None]) -> None:
-        rows = ",".join([ROW] * len(events))
-        values: list[Any] = []
-        for e, seal in zip(events, seals):
-            values += (loop, e.seq, e.kind, e.at, e.id, e.key, e.data, e.k, e.v, seal)
+    def run_many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
+        if rows:
+            with self._translated(), self._writer.cursor() as cursor:
+                cursor.executemany(self._queries[query], rows)
+
+    def insert(self, rows: int, values: Sequence[Any]) -> None:
+        marks = ",".join([ROW] * rows)
         with self._translated():
-            self._writer.execute(f"{self._queries['insert_events']} {rows}", values)
+            self._writer.execute(f"{self._queries['insert_events']} {marks}", values)
 
     def many(self, values: Sequence[int]) -> list[int]:
         return list(values)
@@ -129,27 +132,33 @@ class Postgres:
         """Join the processes that write to this loop, or be the only one."""
         return AdvisoryLock(self, name, alone)
 
-    def purge(self, unpurged: int) -> str:
-        """Rewrite the table, because PostgreSQL only marks the rows that an update replaces as free
-        space. That locks the table, so it is done for tables that take about a second; larger ones
-        are left to VACUUM FULL in a quiet hour, which is noticed by the table's new file."""
+    def purge(self, unpurged: int, ended: Callable[[], bool]) -> str:
+        """Rewrite the tables, because PostgreSQL only marks the rows that an update replaces as
+        free space. That locks a table, so it is done for tables that take about a second; larger
+        ones are left to VACUUM FULL in a quiet hour, which is noticed by the table's new file."""
         with self._translated(), self._connect() as base:
-            file, size = base.execute(self._queries["table_file"]).fetchone()
-            if file != unpurged:
-                return ""
-            if size > REWRITTEN:
-                return (
-                    f"the table has {size / 1e6:.0f} MB, and to rewrite it would stop decisions: "
-                    "run VACUUM FULL event in a quiet hour; until then its free space has copies"
-                )
-            (now,) = base.execute(self._queries["next_transaction"]).fetchone()
-            if old := base.execute(self._queries["older_readers"], (now, now)).fetchone():
-                return f"session {old[0]} of the database may still read what was erased"
-            base.execute("SET lock_timeout = '100ms'")
-            try:
-                base.execute("VACUUM FULL event")
-            except psycopg.errors.LockNotAvailable:
-                return "other sessions use the table"
+            for table, file in zip(TABLES, divmod(unpurged, FILES)):
+                if left := self._rewritten(base, table, file):
+                    return left
+        return ""
+
+    def _rewritten(self, base: Any, table: str, file: int) -> str:
+        now, size = base.execute(self._queries["table_file"], (table, table)).fetchone()
+        if now != file:
+            return ""
+        if size > REWRITTEN:
+            return (
+                f"the table has {size / 1e6:.0f} MB, and to rewrite it would stop decisions: "
+                f"run VACUUM FULL {table} in a quiet hour; until then its free space has copies"
+            )
+        (next_one,) = base.execute(self._queries["next_transaction"]).fetchone()
+        if old := base.execute(self._queries["older_readers"], (next_one, next_one)).fetchone():
+            return f"session {old[0]} of the database may still read what was erased"
+        base.execute("SET lock_timeout = '100ms'")
+        try:
+            base.execute(f"VACUUM FULL {table}")
+        except psycopg.errors.LockNotAvailable:
+            return "other sessions use the table"
         return ""
 
     def close(self) -> None:

@@ -6,18 +6,24 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
 from driftbandit.loop.errors import LedgerError
-from driftbandit.loop.storage.events import Event
-from driftbandit.loop.storage.one_name import hold, identity, release
+from driftbandit.loop.storage.free_space import PageFile
+from driftbandit.loop.storage.one_name import descriptor_of, hold, identity, release
 from driftbandit.loop.storage.sql import migrations, queries
 
 MEMORY = ":memory:"
 SYNCHRONOUS = "FULL"  # what is stored survives a power cut
-REWRITTEN = 64_000_000  # bytes of a file that is rewritten while decisions wait
+LOOK = 1024  # pages that are looked at from one stop of writers to the next, at least
+STEP = 64  # pages that are overwritten while writers wait
+BREATH = 8  # pages from one pause to the next: short enough for callers to wait for
+PAUSE = 0.02  # seconds for writers between two steps
+CLOSED = "the loop was closed meanwhile"
+TRIES = 20  # of a step that another connection is in the way of
 APPLICATION = 0x64726966  # "drif": whose file it is
 ROW = "(?,?,?,?,?,?,?,?,?,?)"
 
@@ -34,6 +40,7 @@ class SQLite:
             _check_fork(self.path)
         self._queries = queries("sqlite")
         self._reading = threading.Lock()  # readers share one connection
+        self._purging = threading.Lock()
         self._file = None if self.path == MEMORY else hold(self.path)
         with self._translated():
             try:
@@ -96,13 +103,15 @@ class SQLite:
         with self._translated():
             return self._writer.execute(self._queries[query], values).rowcount
 
-    def insert(self, loop: int, events: Sequence[Event], seals: Sequence[bytes | None]) -> None:
-        rows = ",".join([ROW] * len(events))
-        values: list[Any] = []
-        for e, seal in zip(events, seals):
-            values += (loop, e.seq, e.kind, e.at, e.id, e.key, e.data, e.k, e.v, seal)
+    def run_many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
+        with self._translated():
+            self._writer.executemany(self._queries[query], rows)
+
+    def insert(self, rows: int, values: Sequence[Any]) -> None:
+        self.check_place()
+        marks = ",".join([ROW] * rows)
         try:
-            self._writer.execute(f"{self._queries['insert_events']} {rows}", values)
+            self._writer.execute(f"{self._queries['insert_events']} {marks}", values)
         except sqlite3.Error as error:
             raise LedgerError(f"ledger {self.path!r}: {error}; {_remedy(error)}") from None
 
@@ -125,36 +134,86 @@ class SQLite:
         """Take the loop for this process, whether it wants to be alone or not."""
         return OnlyWriter() if self.path == MEMORY else FileLock(self.path, name)
 
-    def purge(self, unpurged: int) -> str:
-        """Rewrite the file, and empty the write-ahead log. Blanking alone does not do: where SQLite
-        moves rows between pages, the free part of a page keeps what was there, in spite of
-        secure_delete. A connection of its own does not wait for others. Decisions wait while the
-        file is written, so a large one is left to VACUUM in a quiet hour, which is noticed by the
-        number of the schema."""
+    def purge(self, unpurged: int, ended: Callable[[], bool]) -> str:
+        """Overwrite what is free in the file, and empty the write-ahead log. Writers wait for a few
+        milliseconds at a time."""
         if self.path == MEMORY:
             return ""
-        with self._translated():
-            base = sqlite3.connect(self.path, timeout=0.0, isolation_level=None)
+        with self._translated(), self._purging:
+            if self._file is None:
+                return CLOSED
+            descriptor = descriptor_of(self._file)
             try:
-                return self._purged(base, unpurged)
+                if descriptor is None:
+                    return self._rewritten()
+                return self._overwritten(descriptor, ended)
             except sqlite3.OperationalError as error:
                 if "locked" not in str(error):
                     raise
                 return "other connections write to the file"
-            finally:
-                base.close()
 
-    def _purged(self, base: sqlite3.Connection, unpurged: int) -> str:
-        if base.execute("PRAGMA schema_version").fetchone()[0] == unpurged:
-            if (size := os.path.getsize(self.path)) > REWRITTEN:
-                return (
-                    f"the file has {size / 1e6:.0f} MB, and to rewrite it would stop decisions: "
-                    "run VACUUM on it in a quiet hour; until then its free space may have copies"
-                )
-            base.execute("VACUUM")
-        busy, _, _ = base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    def _overwritten(self, descriptor: int, ended: Callable[[], bool]) -> str:
+        """Look for free space that is not zero beside writers, and overwrite it in their pauses."""
+        if left := self._emptied():
+            return left  # what is in the write-ahead log would come over what is done
+        place, found = 1, list[int]()
+        file = PageFile.of(descriptor)
+        while place <= file.pages:
+            if ended():
+                return CLOSED
+            unused = file.unused()
+            for number in range(place, min(place + LOOK, file.pages + 1)):
+                if file.free(number, unused):
+                    found.append(number)
+                if number % BREATH == 0:
+                    time.sleep(0.0)  # gives up the GIL, which callers wait for
+            place += LOOK
+            while found and (place > file.pages or len(found) >= STEP):
+                if left := self._step(descriptor, found[:STEP]):
+                    return left
+                del found[:STEP]
+                time.sleep(PAUSE)
+        return self._emptied()
+
+    def _step(self, descriptor: int, numbers: Sequence[int]) -> str:
+        """Overwrite the free space of some pages while no connection writes."""
+        left = ""
+        for _ in range(TRIES):
+            if left := self._emptied():
+                continue
+            with closing(sqlite3.connect(self.path, timeout=1.0, isolation_level=None)) as base:
+                base.execute("BEGIN IMMEDIATE")
+                if os.path.getsize(f"{self.path}-wal") > 0:  # another connection was faster
+                    continue
+                file = PageFile.of(descriptor)
+                unused = file.unused()
+                for number in numbers:
+                    if number <= file.pages:
+                        file.overwrite(number, unused)
+                os.fsync(descriptor)
+                base.execute(self._queries["touch"])  # others forget the pages in their memory
+                base.execute("COMMIT")
+                return ""
+        return left or "other connections write to the file"
+
+    def _emptied(self) -> str:
+        """Bring the write-ahead log into the file; return why that cannot be done now."""
+        with closing(sqlite3.connect(self.path, timeout=0.0, isolation_level=None)) as base:
+            for _ in range(TRIES):
+                base.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()  # most, beside writers
+                busy, _, _ = base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if not busy:
+                    return ""
+                time.sleep(PAUSE / 4)
         reader = "another connection reads the file (a backup, or an open sqlite3 shell)"
-        return f"{reader}, so {self.path}-wal has copies" if busy else ""
+        return f"{reader}, so {self.path}-wal has copies"
+
+    def _rewritten(self) -> str:
+        """Rewrite the file, where its free space cannot be overwritten: writers wait for all of
+        it."""
+        with closing(sqlite3.connect(self.path, timeout=0.0, isolation_level=None)) as base:
+            base.execute("VACUUM")
+        return self._emptied()
 
     def check_place(self) -> None:
         """Raise if the file is no longer where it was opened: what is stored would be lost."""
@@ -165,10 +224,11 @@ class SQLite:
             )
 
     def close(self) -> None:
-        self._reader.close()
-        self._writer.close()
-        release(self._file)
-        self._file = None
+        with self._purging:  # which writes to the file
+            self._reader.close()
+            self._writer.close()
+            release(self._file)
+            self._file = None
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -7,14 +7,16 @@ Another database is one Python file with a `Store`, and one folder of SQL: numbe
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from driftbandit.loop.storage.events import Event
+from driftbandit import plugins
 from driftbandit.loop.storage.sqlite import SQLite
 
-URLS = ("postgresql://", "postgres://")
+URL = re.compile(r"([a-z][a-z0-9+-]+)://")  # a scheme has two letters or more: C: is a disk
+POSTGRES = ("postgresql", "postgres")
 
 
 class WriterLock(Protocol):
@@ -52,8 +54,12 @@ class Store(Protocol):
         """Change something; return how many rows. Outside a transaction it has reached the disk
         when this returns."""
 
-    def insert(self, loop: int, events: Sequence[Event], seals: Sequence[bytes | None]) -> None:
-        """Store events and their seals in the chain with one statement."""
+    def run_many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Change something for each row of values."""
+
+    def insert(self, rows: int, values: Sequence[Any]) -> None:
+        """Store so many events with one statement; `values` are those of all their columns. Raise
+        as `check_place` does."""
 
     def many(self, values: Sequence[int]) -> Any:
         """Return numbers as one parameter of a query."""
@@ -65,22 +71,26 @@ class Store(Protocol):
         """Raise if what is stored would be lost, because a file is no longer where it was."""
 
     def lock(self, name: str, *, alone: bool) -> WriterLock: ...
-    def purge(self, unpurged: int) -> str:
+    def purge(self, unpurged: int, ended: Callable[[], bool]) -> str:
         """Remove copies of what was blanked, from any thread and without waiting for other
-        connections; return "", or why that cannot be done now."""
+        connections, unless the loop has `ended`; return "", or why that cannot be done now."""
 
     def close(self) -> None: ...
 
 
 def is_url(path: object) -> bool:
     """Return whether a path is the address of a database."""
-    return isinstance(path, str) and path.startswith(URLS)
+    return isinstance(path, str) and URL.match(path) is not None
 
 
 def connect(path: str | os.PathLike[str], *, write: bool) -> Store:
     """Open a store; with `write` its tables are made or brought up to date."""
-    if isinstance(path, str) and is_url(path):
-        from driftbandit.loop.storage.postgres import Postgres  # imported lazily: needs psycopg
+    found = URL.match(path) if isinstance(path, str) else None
+    if not isinstance(path, str) or found is None:
+        return SQLite(path, write=write)
+    if found[1] not in POSTGRES:
+        kind: Any = plugins.offered_store(found[1])
+        return kind(path, write=write)
+    from driftbandit.loop.storage.postgres import Postgres  # imported lazily: needs psycopg
 
-        return Postgres(path, write=write)
-    return SQLite(path, write=write)
+    return Postgres(path, write=write)

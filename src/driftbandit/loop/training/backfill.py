@@ -142,7 +142,7 @@ class Backfill:
         else:
             learner.learn(seq)
         one = learner.candidate
-        one.seq = seq
+        one.declared_by(seq)
         if not self._gone:
             about, state = one.state()
             self._ledger.keep(seq, encode(about).encode() + b"\n" + state)

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
 from driftbandit.loop.candidates.candidate_set import CandidateSet
+from driftbandit.loop.config import Declaration
 from driftbandit.loop.errors import WRONG, LedgerError, reading
+from driftbandit.loop.learning.key_cache import StoredRows
 from driftbandit.loop.learning.keyed import learner_for
-from driftbandit.loop.learning.learner import Learner, digest, fingerprint
+from driftbandit.loop.learning.learner import IN_TABLE, Learner, Packing, digest, fingerprint
 from driftbandit.loop.state.clock import LoopClock
 from driftbandit.loop.state.definition import CurrentDefinition, Definition
 from driftbandit.loop.state.reward_windows import Change, Example, Mark, Note, RewardWindows, counts
 from driftbandit.loop.storage.events import Checkpoint, Event, encode
+from driftbandit.loop.storage.key_rows import Numbers, ReplacedError
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training.trainer import CHUNK, Trainer
 
 log = logging.getLogger("driftbandit.loop")
+
+BYTES = 8_000_000  # of rows of keys in a checkpoint, about
 
 
 class State(NamedTuple):
@@ -111,6 +117,8 @@ def latest(ledger: Ledger, definition: Definition, stop: int | None = None) -> S
             continue  # it was under way when the base was stored, and knows what is gone
         try:
             state = replay(ledger, definition, start, stop)
+        except ReplacedError:
+            return latest(ledger, definition, stop)
         except LedgerError as error:
             if start.seq == ledger.base:
                 raise
@@ -125,9 +133,17 @@ def latest(ledger: Ledger, definition: Definition, stop: int | None = None) -> S
 
 
 def known_examples(ledger: Ledger) -> int:
-    """How many examples the newest checkpoint knows."""
+    """Return how many examples the newest checkpoint knows."""
     found = ledger.checkpoints()[-1:]
     return int(found[0].read().learner["examples"]) if found else 0
+
+
+def most_examples(declaration: Declaration, learner: Learner) -> int:
+    """Return after how many examples a checkpoint is due. One of a loop with keys writes the rows
+    that have changed, which wait in memory until then."""
+    if declaration.key is None:
+        return sys.maxsize
+    return max(1, BYTES // (8 * learner.version.policy.row_size))
 
 
 def origin(ledger: Ledger) -> Event | None:
@@ -135,13 +151,14 @@ def origin(ledger: Ledger) -> Event | None:
     return ledger.events([ledger.base])[ledger.base] if ledger.base else None
 
 
-def checkpoint(learner: Learner, candidates: CandidateSet, mark: Mark) -> tuple[str, bytes]:
+def checkpoint(learner: Learner, candidates: CandidateSet, mark: Mark) -> tuple[str, Numbers]:
     """Return the payload of a checkpoint, and the learners' numbers."""
-    data, state = packed(learner, candidates)
+    packing = Packing(IN_TABLE)
+    data, state = packed(learner, candidates, packing)
     clock = [_stored(part) for part in mark.clock]
     parts = [mark.seq, mark.since, _stored(mark.w), clock, mark.counts]
     said = {"mark": parts, **data, "accounts": mark.accounts, "whole": digest(state)}
-    return encode(said), state
+    return encode(said), Numbers(state, packing.batches)
 
 
 def _stored(time: float | None) -> float | None:
@@ -149,28 +166,38 @@ def _stored(time: float | None) -> float | None:
     return None if time == -math.inf else time
 
 
-def packed(learner: Learner, candidates: CandidateSet) -> tuple[dict[str, Any], bytes]:
+def packed(
+    learner: Learner, candidates: CandidateSet, packing: Packing
+) -> tuple[dict[str, Any], bytes]:
     """Return all that was learnt: what it is, and its numbers."""
     with learner.lock:
-        (about, state), (beside, more) = learner.state(), candidates.state()
+        (about, state), (beside, more) = learner.state(packing), candidates.state(packing)
     return {"learner": about, "panel": beside, "size": len(state)}, state + more
 
 
-def load(learner: Learner, candidates: CandidateSet, data: dict[str, Any], state: bytes) -> None:
-    """Go on with what was packed."""
+def load(
+    ledger: Ledger,
+    learner: Learner,
+    candidates: CandidateSet,
+    data: dict[str, Any],
+    state: bytes,
+    seq: int = 0,
+) -> None:
+    """Go on with what was packed, for the checkpoint `seq` or for a snapshot."""
     size = data.get("size")  # older checkpoints are the learner alone
     size = len(state) if size is None else size
     known = candidates.definition.now.versions
+    stored = StoredRows(ledger.rows, seq, known)
     with learner.lock:
-        learner.load(data["learner"], state[:size], known[data["learner"]["version"]])
+        learner.load(data["learner"], state[:size], known[data["learner"]["version"]], stored)
         if data.get("panel"):
-            candidates.load(data["panel"], state[size:])
+            candidates.load(data["panel"], state[size:], stored)
 
 
 def _load(ledger: Ledger, start: Event, learner: Learner, candidates: CandidateSet) -> None:
     found: Checkpoint = start.read()
     data = {"learner": found.learner, "panel": found.panel, "size": found.size}
-    load(learner, candidates, data, ledger.state(start.seq))
+    load(ledger, learner, candidates, data, ledger.state(start.seq), start.seq)
 
 
 def marked(start: Event) -> Mark:

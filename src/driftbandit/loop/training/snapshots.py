@@ -12,6 +12,7 @@ import json
 import logging
 import time
 
+from driftbandit.loop.learning.learner import CHANGED, Packing
 from driftbandit.loop.state.reward_windows import Change, Mark, counts
 from driftbandit.loop.storage.events import encode
 from driftbandit.loop.storage.ledger import Ledger
@@ -46,7 +47,8 @@ class Snapshots:
         before = self._learner.examples
         known = before + thread.lag.examples
         if found := self._ledger.snapshot(before, known):
-            load(self._learner, self._candidates, json.loads(found[0]), found[1])
+            about = json.loads(found[0])
+            load(self._ledger, self._learner, self._candidates, about, found[1])
             _drop(thread, self._learner.examples - before)
         if self._ledger.lock.trains:
             self._trains = True
@@ -59,7 +61,7 @@ class Snapshots:
             return
         size = 0
         if self._ledger.lock.followed():
-            data, state = packed(self._learner, self._candidates)
+            data, state = packed(self._learner, self._candidates, Packing(CHANGED))
             examples, size = data["learner"]["examples"], len(state)
             self._ledger.publish(examples, encode(data), state)
         self._published, self._again = examples, now + max(PAUSE, size / BYTES)

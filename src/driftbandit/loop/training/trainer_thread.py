@@ -132,7 +132,7 @@ class TrainerThread:
         except Exception as error:
             try:
                 self._on_error(error)
-            finally:  # callers that wait must not wait for ever
+            finally:  # callers that wait must not wait forever
                 with self._news:
                     self._error = error
                     self._news.notify_all()

@@ -7,15 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from driftbandit.loop.state.sticky import Sticky
 from driftbandit.loop.storage.events import Event
+from driftbandit.loop.storage.key_rows import Numbers
 
 
 @dataclass(slots=True)
 class Pending:
     """An event to be stored, or `work` that no event may interrupt.
 
-    `payload` is a typed payload that the sequencer completes and encodes; a decision's is encoded
-    already and is `data`. The writer fills in what became of it.
+    `payload` is a typed payload that the sequencer completes and encodes; a decision is encoded
+    already, as `data`, and its payload says what budgets need. The writer fills in what became of
+    it.
     """
 
     kind: str
@@ -26,10 +29,12 @@ class Pending:
     data: str = "{}"
     k: int | None = None  # positions of a slate
     new_id: bool = False  # whether the id was made for it, so that no other decision has it
-    state: bytes | None = None  # of a checkpoint
+    state: Numbers | None = None  # of a checkpoint
     work: Callable[[], None] | None = None
     event: Event | None = None
     word: str = ""
-    known: int | None = None  # seq of the decision that has this id already
+    known: int | None = None  # seq of the decision that is the answer already
+    sticky: Sticky | None = None  # whether the key's latest decision may be the answer
+    repeats: bool = False  # whether it is
     error: Exception | None = None
     stored: Any = field(default_factory=threading.Lock)  # held while a caller waits

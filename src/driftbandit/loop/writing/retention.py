@@ -20,6 +20,7 @@ from driftbandit.loop.storage.ledger import Ledger
 
 CADENCE = 21600.0  # seconds from one checkpoint to the next, at most
 PARTS = 4  # checkpoints in the time that events are kept, at least
+KEYED = 8  # of those that hold rows of keys, which are large: about so many are kept
 LEEWAY = 43200.0  # seconds for which what is too old may stay, so that the rest can be audited
 LOOK = 3600.0  # seconds between two looks for events that are too old
 
@@ -31,6 +32,7 @@ class Retention:
         self._ledger, self._windows = ledger, windows
         kept = windows.retention
         self._cadence = math.inf if kept is None else min(CADENCE, kept / PARTS)
+        ledger.spacing = None if kept is None else max(self._cadence, kept / KEYED)
         self._looked, self._new, self._marked = -math.inf, False, windows.clock.time
         if kept is not None and (found := ledger.checkpoints()):
             self._marked, self._new = found[-1].at, windows.seq > found[-1].seq
@@ -71,7 +73,7 @@ def let_go(ledger: Ledger, windows: RewardWindows, now: float) -> bool:
     begun = [each.seq for each in ledger.lasting() if each.kind == "shadow"]
     able = [e for e in ledger.checkpoints() if not _amid(e, begun)]
     base, start = _new_bounds(ledger, able, now - windows.retention)
-    if base <= ledger.base or start <= ledger.decision_after(-LAST):
+    if base < ledger.base or start <= ledger.decision_after(-LAST):
         return False  # nothing would go
     anchor = ledger.rest_on(base, start, windows.seq + 1, max(now, 0.0))
     if anchor:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.state.clock import BOUND, judged, judged_by_events
-from driftbandit.loop.state.reward_windows import Outcome, RewardWindows
+from driftbandit.loop.state.reward_windows import Effect, RewardWindows
 from driftbandit.loop.storage.events import SILENT, Bill, Event, Repair, encode
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.writing.pending import Pending
@@ -25,6 +25,8 @@ class Sequencer:
     ) -> None:
         self._ledger, self._windows, self._now = ledger, windows, now
         self.decided: dict[str, Event] = {}  # of this group, which the ledger cannot find yet
+        self._latest: dict[str, Event] = {}  # the same by key, if answers are sticky
+        self._cancelled: set[str] = set()  # ids of this group
 
     @property
     def clock(self) -> float:
@@ -53,13 +55,13 @@ class Sequencer:
             return judged_by_events(windows.clock, windows.situation)
         return judged(windows.clock, now, windows.situation)
 
-    def follow(self, event: Event) -> Outcome:
+    def follow(self, event: Event) -> Effect:
         """Enter what another process has stored."""
         if event.kind == "erase":  # the windows have read what is blank now
             raise LedgerError("another process has erased a key: open the loop again")
         return self._windows.apply(event)
 
-    def enter(self, pending: Pending) -> Outcome:
+    def enter(self, pending: Pending) -> Effect:
         """Give a pending event its place, unless it is refused or known."""
         windows, kind = self._windows, pending.kind
         if kind == "advance" and pending.at is None:
@@ -72,35 +74,65 @@ class Sequencer:
         if kind == "decide":
             if not pending.new_id and (known := self._find(str(pending.id))):
                 pending.known = known[0]
-                return Outcome("", [])
-            self._check_order(at)
-            self._check_ahead(pending)
+                return Effect("", [])
+            if windows.wait > 0.0 and at + windows.wait <= windows.w:
+                self._refuse_late(at)
+            if pending.at is not None:
+                self._check_ahead(pending, at)
+            if pending.sticky is not None and (before := self._repeated(pending, at)):
+                pending.known, pending.repeats = before.seq, True
+                return Effect("", [])
         elif kind == "advance":
             at = max(windows.w, at)
         elif kind in SILENT:
             at = max(at, 0.0)
         elif pending.id is not None:
-            self._check_ahead(pending)
-            pending.payload.of = self._decision(pending.id, kind, pending.payload.position)
-            if windows.accounts.by_name:
-                self._charge(kind, pending.payload, pending.id)
-            if kind == "reward":
-                pending.payload.late = windows.is_over(pending.id, at)
-        data = pending.data if pending.payload is None else encode(pending.payload)
+            self._complete(pending, pending.id, at)
+        done = pending.payload is None or kind == "decide"
+        data = pending.data if done else encode(pending.payload)
         made = Event(windows.seq + 1, kind, at, pending.id, pending.key, data, pending.k)
         pending.event = made
         if kind == "decide":
             self.decided[str(pending.id)] = made
+            if pending.sticky is not None:
+                self._latest[str(pending.key)] = made
         return windows.apply(made, pending.payload)
 
-    def _enter_reading(self, pending: Pending) -> Outcome:
+    def _complete(self, pending: Pending, id: str, at: float) -> None:
+        """Say in a reward, a cancel or a metric which decision it is of, and what follows."""
+        windows, kind, payload = self._windows, pending.kind, pending.payload
+        if pending.at is not None:
+            self._check_ahead(pending, at)
+        payload.of = self._decision(id, kind, payload.position)
+        if windows.accounts.by_name:
+            self._charge(kind, payload, id)
+        if kind == "cancel" and payload.position is None:
+            self._cancelled.add(id)
+        if kind == "reward":
+            payload.late = windows.is_over(id, at)
+
+    def stored(self) -> None:
+        """Forget the group: the ledger finds its events from now on."""
+        for kept in (self.decided, self._latest, self._cancelled):
+            kept.clear()
+
+    def _repeated(self, pending: Pending, at: float) -> Event | None:
+        """Return the latest decision of the key if it is the answer still."""
+        key, sticky = str(pending.key), pending.sticky
+        found = self._latest.get(key) or self._ledger.latest_of(key)
+        if found is None or sticky is None or not sticky.repeats(found, at):
+            return None
+        id = str(found.id)
+        return None if id in self._cancelled or self._ledger.is_cancelled(id) else found
+
+    def _enter_reading(self, pending: Pending) -> Effect:
         """Take a reading of the clock, and store what it means (`state.clock`), if anything."""
         windows, now = self._windows, self.reading
         kind = self._judged(now)
         if kind is None and not (windows.clock.is_ahead(now) or windows.clock.is_back(now)):
             kind = "advance"
         if kind is None or now == -math.inf:
-            return Outcome("", [])
+            return Effect("", [])
         payload = Repair("loop") if kind == "repair" else None
         at = max(now, windows.w) if kind == "advance" else now
         data = "{}" if payload is None else encode(payload)
@@ -119,7 +151,7 @@ class Sequencer:
             open_ = {name: each.counted for name, each in charges.items() if not each.billed}
             payload.unspent = open_ if id in self._windows.open else {}
         elif payload.name in charges:
-            payload.bill = Bill(*charges[payload.name][:3])
+            payload.bill = Bill(*charges[payload.name])
 
     def _payload(self, seq: int, id: str) -> str:
         event = self.decided.get(id) or self._ledger.find(id)
@@ -144,21 +176,17 @@ class Sequencer:
             raise ValueError(f"decision {id!r} is a slate: {remedy}, got {position}")
         return seq
 
-    def _check_order(self, at: float) -> None:
-        windows = self._windows
-        if windows.wait > 0.0 and at + windows.wait <= windows.w:
-            raise ValueError(
-                f"at={at:.0f} is too long ago: its window closed before {windows.w:.0f}; decide "
-                "in order of time, or fill in the past with a loop that has clock='events'. If "
-                "the loop's clock is wrong, use driftbandit repair"
-            )
+    def _refuse_late(self, at: float) -> NoReturn:
+        raise ValueError(
+            f"at={at:.0f} is too long ago: its window closed before {self._windows.w:.0f}; decide "
+            "in order of time, or fill in the past with a loop that has clock='events'. If "
+            "the loop's clock is wrong, use driftbandit repair"
+        )
 
-    def _check_ahead(self, pending: Pending) -> None:
+    def _check_ahead(self, pending: Pending, at: float) -> None:
         """Raise if a caller's `at` is too far ahead. Where events are the clock, that of a decision
         may be, because only decisions can tell when a silence is over."""
-        at, windows = pending.at, self._windows
-        if at is None:
-            return
+        windows = self._windows
         if self._now is not None:
             latest, most = max(self._now(), windows.w), "five minutes"
             wrong = at > latest + AHEAD

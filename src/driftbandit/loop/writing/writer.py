@@ -14,10 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 
 from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.state.reward_windows import Change, Mark, RewardWindows, counts
 from driftbandit.loop.storage.events import LASTING, Event
+from driftbandit.loop.storage.key_rows import Numbers
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.writing.pending import Pending
 from driftbandit.loop.writing.retention import Retention
@@ -37,6 +39,7 @@ class Writer:
     `open` on, and windows close by themselves in the process that trains. Other processes that
     write to the same ledger take turns with it: it enters what they have stored.
 
+    `most` are the examples from one checkpoint to the next, at most.
     `train` gets the changes of every group, `hear` every event that says what the loop is.
     Once something went wrong, every call is refused.
     """
@@ -50,16 +53,20 @@ class Writer:
         now: Callable[[], float] | None,
         threaded: bool,
         examples: int = 0,
+        most: int = EVERY,
     ) -> None:
         self.ledger, self.windows, self._train, self._hear = ledger, windows, train, hear
         self.sequencer = Sequencer(ledger, windows, now)
         self.error: BaseException | None = None
         self.process, self._threaded, self._closed = os.getpid(), threaded, False
-        self._queue: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
+        # what each caller has handed in; nothing at all, so that the thread ends
+        self._queue: queue.SimpleQueue[Sequence[Pending]] = queue.SimpleQueue()
+        self._callers = 1  # of the group that is being stored
         self._expected, self._linger = 1, 0.0  # callers that may come at once; how long to wait
         self._working = threading.Lock()  # if callers do the work themselves
         self._advanced = self._looked = 0.0
         self._examples = examples  # since the latest mark, also of processes that were killed
+        self._most = most  # of them
         self._lock, self._retention = ledger.lock, Retention(ledger, windows)
         self._stale = ledger.start > 1  # whether there is something to delete, a little at a time
         if self._lock.trains:
@@ -94,7 +101,7 @@ class Writer:
         """Wait until an event is stored; raise what is wrong with it."""
         self.check()
         pending.stored.acquire()
-        self._queue.put(pending)
+        self._queue.put((pending,))
         if not self._threaded:
             self._work()
         while not pending.stored.acquire(timeout=1.0):
@@ -108,7 +115,8 @@ class Writer:
         self.check()
         for pending in group:
             pending.stored.acquire()
-            self._queue.put(pending)
+        for k in range(0, len(group), GROUP):
+            self._queue.put(group[k : k + GROUP])
         if not self._threaded:
             self._work()
         for pending in group:
@@ -122,7 +130,7 @@ class Writer:
 
     def put(self, pending: Pending) -> None:
         """Hand an event in without waiting."""
-        self._queue.put(pending)
+        self._queue.put((pending,))
 
     def check(self) -> None:
         """Raise if nothing can be stored any more."""
@@ -140,7 +148,7 @@ class Writer:
         """Store what has been handed in, and stop."""
         self._closed = True
         if os.getpid() == self.process and self._threaded:
-            self._queue.put(None)
+            self._queue.put(())
             self._thread.join()
         elif os.getpid() == self.process:
             self._work()
@@ -160,20 +168,24 @@ class Writer:
                 self._try(self._take()[0])
 
     def _take(self) -> tuple[list[Pending], bool]:
-        """Return all events that wait, and whether it was the last time."""
-        group, patience = list[Pending | None](), None
+        """Return all events that wait, and whether it was the last time. Callers that were served
+        just now tend to come back together, so those are waited for, but not for long."""
+        taken, patience = list[Sequence[Pending]](), None
         if self._threaded:  # wake up when there may be something to do that no caller asks for
             most = 1.0 if self._lock.alone else LOOK
             patience = min(most, max(PAUSE, self.windows.due - self.sequencer.clock))
         with suppress(queue.Empty):
-            group.append(self._queue.get(timeout=patience))
-            until = time.monotonic() + self._linger
-            while len(group) < GROUP:
-                left = until - time.monotonic() if len(group) < self._expected else 0.0
-                group.append(self._queue.get(left > 0.0, max(left, 0.0)))
-        if None in group:
-            return [pending for pending in group if pending], True
-        return group, False  # type: ignore[return-value]
+            taken.append(self._queue.get(timeout=patience))
+            until = time.monotonic() + self._linger if self._expected > 1 else 0.0
+            events = len(taken[0])
+            while events < GROUP:
+                left = until - time.monotonic() if len(taken) < self._expected else 0.0
+                if left <= 0.0 and self._queue.empty():
+                    break
+                taken.append(self._queue.get(left > 0.0, max(left, 0.0)))
+                events += len(taken[-1])
+        self._callers = len(taken)
+        return [*chain.from_iterable(taken)], () in taken
 
     def _try(self, group: list[Pending]) -> None:
         try:
@@ -204,7 +216,8 @@ class Writer:
             self._advanced = now
             if self.sequencer.due:
                 group = [*group, Pending("advance")]
-        self.ledger.check_place()
+        if not group:  # otherwise the store looks when it inserts
+            self.ledger.check_place()
         if lock.alone:
             changes = self._append(group, now)
         elif group:
@@ -248,7 +261,7 @@ class Writer:
 
     def _append(self, group: list[Pending], begun: float) -> list[Change]:
         """Give events their places and store them; return what there is to learn."""
-        events, states, changes = list[Event](), list[tuple[int, bytes]](), list[Change]()
+        events, states, changes = list[Event](), list[tuple[Event, Numbers]](), list[Change]()
         lasting: list[Event] = []
         for pending in group:
             if pending.work:
@@ -266,17 +279,17 @@ class Writer:
             if pending.event is not None:
                 events.append(pending.event)
                 if pending.state is not None:
-                    states.append((pending.event.seq, pending.state))
+                    states.append((pending.event, pending.state))
                 if pending.kind in LASTING:
                     lasting.append(pending.event)
         if events:
             self.ledger.append(events, states)
-            self.sequencer.decided.clear()
+            self.sequencer.stored()
             if self.windows.retention is not None:
                 self._retention.note(events, self.windows.clock.time)
-            # callers tend to come back together: wait for them, at most half the time of a write
-            self._linger = min(MOST_LINGER, 0.5 * (time.monotonic() - begun))
-            self._expected = len(events) + self._queue.qsize()
+            if self._threaded:  # wait for callers at most half the time of a write
+                self._linger = min(MOST_LINGER, 0.5 * (time.monotonic() - begun))
+                self._expected = self._callers + self._queue.qsize()
         for event in lasting:
             self._hear(event)
         if states:
@@ -301,7 +314,7 @@ class Writer:
 
     def _marks(self, examples: int) -> list[Mark]:
         self._examples += examples
-        if self._examples < EVERY:
+        if self._examples < min(EVERY, self._most):
             return []
         self._examples = 0
         return [self.windows.mark()]

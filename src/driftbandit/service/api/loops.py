@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from driftbandit.loop.deciding.types import Decision, Slate
@@ -37,6 +37,7 @@ class Call(NamedTuple):
     body: Any
     loop: Loop  # open; None if the route is about no loop
     key: str = ""  # name of the API key
+    known: str | None = None  # the tag of the answer that the client has (If-None-Match)
 
     async def submit(self, calls: LoopCalls, scored: int = 0) -> list[Any]:
         """Return answers of the loop, or errors in their place; other requests share the write.
@@ -57,6 +58,7 @@ class Reply(NamedTuple):
     status: int
     message: Any
     media: str = "application/json"
+    headers: Mapping[str, str] | None = None
 
 
 async def declare(call: Call) -> Reply:

@@ -30,9 +30,10 @@ def why(call: Call) -> Reply:
         raise
     except ValueError as error:
         raise RefusedError(404, str(error)) from None
-    reason: dict[str, Any] = {"arm": None, "runner_up": None, "lead": None, "terms": {}}
+    none: dict[str, Any] = {"arm": None, "runner_up": None, "lead": None, "bonus": None}
+    reason = {**none, "terms": {}, "costs": {}}
     if found.why is not None:
-        reason = {name: getattr(found.why, name) for name in reason}
+        reason = found.why._asdict()
     return Reply(200, m.filled(m.ExplanationResponse, found, **reason))
 
 

@@ -21,9 +21,14 @@ async function* events(body) {
   }
 }
 
+const REFUSED = {
+  401: "The service does not know this API key: it is mistyped, was revoked, or belongs to another ledger. ",
+  403: "The service knows this API key, but it may not read. ",
+};
+
 async function refused(answer) {
   const problem = await answer.json().catch(() => ({}));
-  complain(problem.detail ?? `the service answers ${answer.status}`);
+  complain((REFUSED[answer.status] ?? "") + (problem.detail ?? `the service answers ${answer.status}`));
   if (answer.status === 401 || answer.status === 403) forget();
   return answer.status;
 }
@@ -37,7 +42,8 @@ async function watch() {
       await pause(BREAK);
     } catch (error) {
       if (own.signal.aborted) return;
-      say("The service does not answer. Trying again.");
+      at("view").classList.add("stale");
+      say("The service does not answer, so the numbers are old. Trying again.");
       await pause(AGAIN);
     }
   }
@@ -47,13 +53,26 @@ async function follow(signal) {
   const answer = await ask("v1/loops", { signal });
   if (!answer.ok) return await refused(answer), pause(AGAIN);
   const name = chosen((await answer.json()).loops);
-  if (name === undefined) return say("No loop is declared yet."), pause(AGAIN);
+  at("empty").hidden = name !== undefined;
+  if (name === undefined) return first(), pause(AGAIN);
   const stream = await ask(`${loopAt(name)}/live`, { signal });
   if (!stream.ok) return await refused(stream), pause(AGAIN);
   for await (const view of events(stream.body)) show(view);
 }
 
 // ---- which loop, which key
+
+const DECLARED = { reward: { low: 0, high: 1, wait: "30min", missing: 0 }, exploration: 0.05,
+  features: { context: { age: { type: "Number", low: 18, high: 90 } },
+    arm: { topic: { type: "Category", values: ["sport", "world"] } } } };
+function first() {
+  const access = root.dataset.access === "open" ? "" : ` -H "Authorization: Bearer $KEY"`;
+  at("first").textContent = `curl -X PUT ${location.origin}/v1/loops/news${access} ` +
+    `-H "Content-Type: application/json" -d '${JSON.stringify(DECLARED)}'`;
+  at("view").hidden = true;
+  say("No loop is declared yet.");
+}
+at("copy").addEventListener("click", () => navigator.clipboard.writeText(at("first").textContent));
 
 function chosen(names) {
   const list = at("loops");
@@ -67,7 +86,7 @@ function forget() {
   watching?.abort();
   sessionStorage.removeItem(KEY);
   key = null;
-  for (const id of ["view", "choice", "report", "forget"]) at(id).hidden = true;
+  for (const id of ["view", "choice", "report", "forget", "empty"]) at(id).hidden = true;
   at("login").hidden = root.dataset.access === "open";
   say("");
 }
@@ -127,9 +146,20 @@ function element(name, text, ...inner) {
 
 const unrewarded = ({ missing_reward: value }) => value === null ? "not learnt from" : `counted as ${plain(value)}`;
 
+const MEANS = {
+  "value-loop": "Mean reward of all decisions that the loop made, with its 95 % interval",
+  "value-default": "Mean reward if every decision had played its default, estimated from the log",
+  "value-uniform": "Mean reward if every decision had been drawn at random, estimated from the log",
+  memory: "How many rewards the estimate rests on; it falls when the loop forgets",
+  exploration: "Mean probability of an arm other than the one that the learner prefers",
+  missing: "Decisions whose window closed without a reward",
+  behind: "How long the oldest example has waited to be trained",
+};
+
 function tile(name, label, text, note, value) {
   const shown = element("dd", text), box = element("div", undefined, element("dt", label), shown);
   box.dataset.tile = name;
+  if (Object.hasOwn(MEANS, name)) box.firstChild.title = MEANS[name];
   shown.dataset.value = value ?? "";
   box.append(element("small", note));
   return box;
@@ -147,13 +177,13 @@ function tiles({ report, behind, waiting, mode, policy }) {
     tile(`budget-${name}`, `${name} for a decision`, short(found.mean),
       `of ${short(found.bound)}, price ${found.price === null ? "unknown" : short(found.price)}` +
       (found.left === null ? "" : `, ${short(found.left)} left`), found.mean));
-  return [...values, ...budgets,
-    tile("decisions", "decisions", report.decisions.toLocaleString("en"), `${policy}, ${mode}`, report.decisions),
-    tile("rewards", "rewards", report.rewards.toLocaleString("en"), `of the latest ${report.recent.toLocaleString("en")} decisions`, report.rewards),
+  return [[...values, ...budgets,
+    tile("decisions", "decisions", report.decisions.toLocaleString("en"), `${policy}, ${mode}`, report.decisions)],
+    [tile("rewards", "rewards", report.rewards.toLocaleString("en"), `of the latest ${report.recent.toLocaleString("en")} decisions`, report.rewards),
     tile("memory", "memory", memory === null ? "unknown" : number(Math.round(memory)), report.state ?? "rewards", memory),
     tile("exploration", "exploration", percent(report.exploration_share), "chance of another arm", report.exploration_share),
     tile("missing", "no reward in time", percent(report.missing), `${unrewarded(report)}, late ${percent(report.late)}`, report.missing),
-    tile("behind", "learner behind", `${behind.toFixed(1)} s`, `${waiting} examples not trained yet`, behind)];
+    tile("behind", "learner behind", `${behind.toFixed(1)} s`, `${waiting} examples not trained yet`, behind)]];
 }
 
 // ---- the status in words
@@ -213,27 +243,32 @@ function heights(series) {
   return found[0] < found[1] ? found : [found[0] - 0.5, found[1] + 0.5];
 }
 
-// `range` is that of the values, `marks` are times with a line of their own.
-function plot(box, series, { label = number, range: given, marks = [] } = {}) {
+// `range` is that of the values, `span` that of the times; `marks` are times with a line of their own.
+function plot(box, series, { label = number, range: given, marks = [], span } = {}) {
   const points = series.flatMap(each => each.points).filter(Boolean);
   const { width, height } = box.getBoundingClientRect();
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   for (const [name, value] of Object.entries({ width, height })) svg.setAttribute(name, value);
   box.replaceChildren(svg);
   if (!points.length) return add(svg, "text", { x: width / 2, y: height / 2, "text-anchor": "middle" }, "No rewards yet.");
-  const times = points.map(point => point.x), ends = [Math.min(...times), Math.max(...times)];
+  const times = points.map(point => point.x), ends = span ?? [Math.min(...times), Math.max(...times)];
   const x = scale(false, ends[0] < ends[1] ? ends : [ends[0] - 1, ends[1] + 1], [EDGE.left, width - EDGE.right]);
   const y = scale(false, given ?? heights(series), [height - EDGE.bottom, EDGE.top]);
   axes(svg, x, y, { width, height }, label);
   series.forEach(each => lines(add(svg, "g", { class: each.look ?? `series series-${each.place}` }), each, x, y));
-  marks.filter(moment => moment >= x.domain[0] && moment <= x.domain[1]).forEach(moment => mark(svg, x(moment), { width, height }));
+  const inside = marks.filter(({ moment }) => moment >= x.domain[0] && moment <= x.domain[1]);
+  inside.forEach(each => mark(svg, x(each.moment), each, { width, height }));
   return svg;
 }
 
-function mark(svg, x, { width, height }) {
-  const group = add(svg, "g", { class: "mark" }), isLeft = x > width - 130;
+const marked = ({ detected, happened = [] }) => [
+  ...happened.map(moment => ({ moment, text: "tastes changed", look: "mark happened", line: 1 })),
+  ...detected.map(moment => ({ moment, text: "change detected", look: "mark", line: 0 }))];
+
+function mark(svg, x, { text, look, line }, { width, height }) {
+  const group = add(svg, "g", { class: look }), isLeft = x > width - 130;
   add(group, "line", { x1: x, x2: x, y1: EDGE.top, y2: height - EDGE.bottom });
-  add(group, "text", { x: x + (isLeft ? -5 : 5), y: EDGE.top + 12, "text-anchor": isLeft ? "end" : "start" }, "change detected");
+  add(group, "text", { x: x + (isLeft ? -5 : 5), y: EDGE.top + 12 + 15 * line, "text-anchor": isLeft ? "end" : "start" }, text);
 }
 
 function axes(svg, x, y, { width, height }, label) {
@@ -309,31 +344,52 @@ const level = (history, field, name, place) => ({ name, place,
 
 // ---- the view
 
-function changes({ health: { report: { changed } }, since }) {
+const SENTENCES = 3; // of what changed; the table has all
+
+// Says a term in words: "phone*kind=books" is an arm's column together with one of the context.
+function named(term) {
+  if (term === "1") return "all arms";
+  const [context, arm] = term.includes("*") ? term.split("*") : [undefined, term];
+  return context === undefined ? arm : `${arm} with ${context}`;
+}
+
+function moved({ term, before, after }, since) {
+  const verb = after > before ? "is liked more" : "is liked less", gone = signed(after - before);
+  return `${named(term)} ${verb}: ${gone} log-odds since ${time(since)} (was ${signed(before)}, is ${signed(after)})`;
+}
+
+function changes({ health: { report: { changed } }, since, detected }) {
+  const than = detected.length ? "the state before the latest detected change" : "the middle of the chart";
   at("since").textContent = since === null ? "Not enough history yet." :
-    changed.length ? `Significant changes since ${time(since)}, the clearest first.` :
-      `No significant changes since ${time(since)}.`;
-  at("changed").hidden = !changed.length;
+    changed.length ? `Compared with ${than} (${time(since)}), the clearest first:` :
+      `No significant changes since ${time(since)}${detected.length ? ", before the latest detected change; the loop may still be learning what changed" : ""}.`;
+  at("moved").replaceChildren(...(since === null ? [] : changed.slice(0, SENTENCES)).map(each => element("li", moved(each, since))));
+  at("terms").hidden = !changed.length;
   at("changed").tBodies[0].replaceChildren(...changed.map(({ term, before, after, deviation }) => {
     const name = element("th", term);
     name.scope = "row";
-    const moved = `${signed(after - before)} ± ${number(Number(deviation.toPrecision(2)))}`;
-    return element("tr", undefined, name, ...[signed(before), signed(after), moved].map(text => element("td", text)));
+    const gone = `${signed(after - before)} ± ${number(Number(deviation.toPrecision(2)))}`;
+    return element("tr", undefined, name, ...[signed(before), signed(after), gone].map(text => element("td", text)));
   }));
 }
 
 const ASIDE = ["apprentice", "holdout", "fallback", "spent"]; // roles in which the default is played
 
 // Says in words why an arm was played although its estimate is behind.
-function reason({ role, lead, probability }) {
+function reason({ role, lead, bonus, probability, costs = {} }) {
   if (ASIDE.includes(role)) return `the default (${role}): `;
   if (!(lead < 0)) return "";
-  return probability > 0.5 ? "its exploration bonus outweighs: " : "explored: ";
+  const saved = Object.entries(costs).sort((a, b) => b[1] - a[1])[0];
+  if (saved && saved[1] > 0 && probability > 0.5) return `its lower ${saved[0]} outweighs: `;
+  const outweighs = bonus === undefined || bonus === null ? probability > 0.5 : lead + bonus > 0;
+  return outweighs ? "its exploration bonus outweighs: " : "explored: ";
 }
 
-function why({ runner_up: runner, lead, terms = {} }) {
+function why({ runner_up: runner, lead, bonus, terms = {}, costs = {} }) {
   const largest = Object.entries(terms).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
-  const parts = largest.map(([term, value]) => `${term} ${signed(value)}`).join(", ");
+  const extra = bonus === undefined || bonus === null ? [] : [["exploration bonus", bonus]];
+  const priced = Object.entries(costs).map(([name, value]) => [`${name} at its price`, value]);
+  const parts = [...largest, ...extra, ...priced].map(([term, value]) => `${term} ${signed(value)}`).join(", ");
   if (runner === undefined || runner === null) return parts;
   return `${signed(lead)} ${lead < 0 ? "against" : "over"} ${runner}${parts && `: ${parts}`}`;
 }
@@ -350,31 +406,47 @@ function decisions(made) {
   }));
 }
 
+// One axis of time for all charts: from the first window to the latest view.
+function spanned({ health: { report: { curve } }, history }) {
+  const times = [...curve.flatMap(({ start, end }) => [start, end]), ...(curve.length ? [] : history.map(each => each.at))];
+  return times.length ? [Math.min(...times), Math.max(...times)] : undefined;
+}
+
+const calibration = ({ bias }) => !bias ? "" :
+  `Calibration: observed minus expected reward is ${signed(bias.mean)} (95 %: ${signed(bias.low)} to ${signed(bias.high)}).`;
+
 function show(view) {
   latest = view;
-  const { health, history, detected } = view, series = rewards(health.report.curve);
+  const { health, history } = view, series = rewards(health.report.curve), marks = marked(view);
   const shares = [level(history, "exploration_share", "exploration", 0), level(history, "missing", "no reward in time", 1)];
+  const span = spanned(view), [top, vitals] = tiles(health), arms = stacked(health.report.curve);
   for (const id of ["view", "report"]) at(id).hidden = false;
+  at("empty").hidden = true;
+  at("view").classList.remove("stale");
   complain("");
   at("concerns").replaceChildren(...health.report.concerns.map(text => element("li", text)));
   at("uplift").textContent = verdict(health.report);
-  at("world").textContent = world(health.report, detected);
-  at("tiles").replaceChildren(...tiles(health));
+  at("world").textContent = world(health.report, view.detected);
+  at("tiles").replaceChildren(...top);
+  at("vitals").replaceChildren(...vitals);
   at("who").textContent = who(health.report);
   legend(at("legend"), series);
   legend(at("parts"), shares);
-  plot(at("reward"), series, { marks: detected });
-  const arms = stacked(health.report.curve);
   legend(at("arms"), arms);
-  plot(at("played"), arms, { label: whole, range: [0, 1], marks: detected });
-  plot(at("memory"), [level(history, "memory", "memory", 0)]);
-  plot(at("shares"), shares, { label: whole });
+  plot(at("reward"), series, { marks, span });
+  plot(at("played"), arms, { label: whole, range: [0, 1], marks, span });
+  if (at("health").open) {
+    plot(at("memory"), [level(history, "memory", "memory", 0)], { marks, span });
+    plot(at("shares"), shares, { label: whole, marks, span });
+  }
+  at("calibration").textContent = calibration(health.report);
   changes(view);
   decisions(view.latest);
   document.title = `${health.name} · driftbandit`;
   say(`connected, ${time(history[history.length - 1].at)}`);
 }
 
+at("health").addEventListener("toggle", () => latest && show(latest));
 window.addEventListener("resize", () => latest && show(latest));
 if (root.dataset.access === "open" || key) enter();
 else forget();

@@ -38,11 +38,12 @@ class LiveViews:
         self._views: dict[str, LoopView] = {}
         self._thread = ThreadPoolExecutor(1, "driftbandit views")
         self.stopping: Callable[[], bool] = lambda: False  # set by the server
+        self.happened: list[float] = []  # times of true changes; a demo adds them
 
     async def view(self, name: str) -> m.Overview:
         """Return the latest view, or a new one if it is time."""
         loop = await self._pool.wait_for(name)
-        found = self._views.setdefault(name, LoopView(name))
+        found = self._views.setdefault(name, LoopView(name, self.happened))
         found.asked = time.monotonic()
         async with found.turn:
             if time.monotonic() >= found.due:
@@ -87,7 +88,8 @@ class LoopView:
 
     view: m.Overview
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, happened: list[float] | None = None) -> None:
+        self._happened = [] if happened is None else happened
         self._name, self._seen, self._again = name, ({"": 0}, 0), True  # unlike any loop
         self.asked, self.due, self.turn = -math.inf, -math.inf, asyncio.Lock()
         self.noted: deque[tuple[float, Decision | Slate]] = deque(maxlen=NOTED)
@@ -117,8 +119,8 @@ class LoopView:
         self._since = self._reference(report["curve"])
         while self.noted:
             self._latest.extendleft(_shown(*self.noted.popleft()))
-        both = list(self._detected), list(self._history)
-        return m.Overview(found, since, *both, list(self._latest))
+        times = list(self._detected), list(self._happened)
+        return m.Overview(found, since, *times, list(self._history), list(self._latest))
 
     def _reference(self, curve: list[dict[str, Any]]) -> float | None:
         """Return the time to compare with: before the latest change, or the middle of the curve.
@@ -180,6 +182,7 @@ def _line(
 ) -> m.RecentDecision:
     line = m.RecentDecision(found.id, at, found.role, position, place.arm, place.probability)
     if why is not None:
-        line.runner_up, line.lead = why.runner_up, why.lead
+        line.runner_up, line.lead, line.bonus = why.runner_up, why.lead, why.bonus
         line.terms = dict([term for term in why.terms.items() if term[1]][:TERMS])
+        line.costs = dict(why.costs)
     return line

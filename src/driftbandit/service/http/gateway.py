@@ -23,6 +23,7 @@ from driftbandit.service.errors import MEDIA, RefusedError, headers, problem, wi
 from driftbandit.service.http.auth import Authenticator
 from driftbandit.service.http.hosts import HostCheck
 from driftbandit.service.limits import Owner, RateLimiter, TooManyError, UnderWay
+from driftbandit.service.ops.telemetry import Telemetry
 from driftbandit.service.routes import AS_TOML, Route
 from driftbandit.service.schema.messages import ProblemDetails
 
@@ -78,8 +79,9 @@ class Gateway:
         light: Executor,
         heavy: Executor,
         hosts: HostCheck | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
-        self._hosts = hosts
+        self._hosts, self._telemetry = hosts, telemetry
         self._service, self._authenticator = service, authenticator
         self._light, self._heavy = light, heavy
         self._seconds = service.limits.seconds
@@ -133,7 +135,7 @@ class Gateway:
     async def _answer(
         self, scope: Scope, receive: Receive, send: Send, held: list[tuple[Owner, int]]
     ) -> None:
-        begun, route = time.perf_counter(), None
+        begun, route, answer = time.perf_counter(), None, None
         method, path = scope["method"], scope["raw_path"].decode("latin-1")
         try:
             if self._hosts is not None:
@@ -144,18 +146,22 @@ class Gateway:
             endpoint, names = self.find(method, path)
             route = endpoint.route
             reply = await self._reply(endpoint, names, scope, receive, held)
-            status, text, media, more = reply.status, reply.message, reply.media, None
+            status, text, media, more = answer = reply
             if media == JSON:
                 text = encode(text)
         except Exception as error:
             told, more = await self._refusal(error)
             status, text, media = told.status, told, MEDIA
             if route is not None and route.refusal is not None:
-                status, text, media = route.refusal(told, names["name"])
+                status, text, media, _ = route.refusal(told, names.get("name", ""))
             text = encode(text)
         if route is not None:
             seconds = time.perf_counter() - begun
             self._service.metrics.count(route.method, route.path, status, seconds)
+            if self._telemetry is not None:
+                asked = dict(scope["headers"]), route.method, route.path, names.get("name")
+                said = None if answer is None else answer.message
+                self._telemetry.record(*asked, status, seconds, said)
         if isinstance(text, bytes):
             return await _send(send, status, text, media, more)
         try:
@@ -206,7 +212,11 @@ class Gateway:
                     reading = True
                     raw, reading = await self._read(receive), False
                     body = self._decoded(endpoint, head, raw, key)
-                return await self._act(endpoint, Call(self._service, names, query, body, loop, key))
+                known = head.get(b"if-none-match")
+                call = Call(self._service, names, query, body, loop, key)
+                if known is not None:
+                    call = call._replace(known=known.decode("latin-1"))
+                return await self._act(endpoint, call)
         except TimeoutError:
             if reading:
                 raise RefusedError(408, "the body took too long: send it at once") from None
@@ -235,6 +245,8 @@ class Gateway:
         self._service.limits.check_values(raw)
         body = endpoint.decoders[_kind(head)](raw)
         calls = len(body.decisions) if endpoint.is_batch else 1
+        if endpoint.route.every_loop:
+            calls = max(1, len(self._service.pool.names))
         self._rates.charge(key, max(calls, len(raw) // CHARGED) - 1)
         return body
 

@@ -31,7 +31,7 @@ def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
     """Return the whole document."""
     messages: set[Any] = {route.failure for route in routes}
     for route in routes:
-        messages |= {kind for _, kind in route.answers if not isinstance(kind, str)}
+        messages |= {kind for _, kind in route.answers if not isinstance(kind, str | None)}
         messages |= {route.body} if route.body else set()
     _, schemas = msgspec.json.schema_components(
         sorted(messages, key=lambda kind: kind.__name__), ref_template=REF
@@ -70,6 +70,8 @@ def _operation(route: Route) -> dict[str, Any]:
 
 
 def _answer(kind: Any) -> dict[str, Any]:
+    if kind is None:
+        return {"description": "As before: the ETag is the one of If-None-Match"}
     if isinstance(kind, str):
         return {"description": "OK", "content": {media: {} for media in FILES[kind]}}
     return {"description": "OK", "content": _content(kind, ["application/json"])}

@@ -76,10 +76,14 @@ def chance(phone: bool, kind: str, now: float) -> float:
 class Narrator:
     """Says in the terminal what happens in the shop, and what the loop makes of it.
 
-    The shop knows when tastes change; the loop is not told. `say` is called with one line.
+    The shop knows when tastes change; the loop is not told. `say` is called with one line, and
+    `happened` with the time of each change.
     """
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, say: Callable[[str], None], happened: Callable[[float], object] = lambda at: None
+    ) -> None:
+        self._happened = happened
         self._say, self._turn, self._changed = say, 0, 0.0
         self._before = self._recent = 0.0  # mean chance of a click that the shop's choices had
         self._noticed = self._recovered = True  # nothing has happened yet
@@ -90,6 +94,7 @@ class Narrator:
         if int(now // TURN) != self._turn:
             self._turn, self._changed, self._before = int(now // TURN), now, self._recent
             self._noticed = self._recovered = False
+            self._happened(time.time())
             on_phone, others = TASTES[self._turn % len(TASTES)]
             self._tell(
                 now,
@@ -135,10 +140,12 @@ def run(
     *,
     seconds: float = math.inf,
     opened: Callable[[str], object] = lambda url: None,
+    happened: Callable[[float], object] = lambda at: None,
 ) -> None:
     """Declare the loop once the service has an address, and send visitors until it is over.
 
-    `opened` is called with the address, once the dashboard has something to show.
+    `opened` is called with the address, once the dashboard has something to show, and `happened`
+    with the time at which tastes change.
     """
     while (url := address()) is None:
         if over():
@@ -149,7 +156,7 @@ def run(
         _declare(url)
         opened(url)
         with Client(url, LOOP, timeout=TIMEOUT) as client:
-            _visits(client, over, seconds)
+            _visits(client, over, seconds, happened)
     except UnreachableError as error:
         if not over():  # else the service was stopped first
             print(f"the demo ends early: {error}", flush=True)
@@ -162,9 +169,14 @@ def _declare(url: str) -> None:
         client.cancel(client.decide({"phone": False}, OFFERS, default=DEFAULT).id)
 
 
-def _visits(client: Client, over: Callable[[], bool], seconds: float) -> None:
+def _visits(
+    client: Client,
+    over: Callable[[], bool],
+    seconds: float,
+    happened: Callable[[float], object],
+) -> None:
     """Send visitors, look at the loop's health every second, and say what happens."""
-    shop, narrator = Shop(client), Narrator(lambda line: print(line, flush=True))
+    shop, narrator = Shop(client), Narrator(lambda line: print(line, flush=True), happened)
     begun, looked, now = time.monotonic(), 0.0, 0.0
     while not over() and (now := time.monotonic() - begun) < seconds:
         narrator.visited(now, shop.visit(now))

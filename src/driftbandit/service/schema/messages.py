@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 from msgspec import Struct, defstruct, field
 
 from driftbandit.loop.candidates.comparison import Comparison, Lead, Loss, Standing
+from driftbandit.loop.candidates.lost_rewards import ArmLoss
 from driftbandit.loop.deciding.types import Name
 from driftbandit.loop.state.definition import Shadow
 
@@ -205,6 +206,31 @@ class FlagFailure(Struct):
     error_details: str = field(name="errorDetails")
 
 
+class ListedFlag(Struct, omit_defaults=True):
+    """A flag with the fields of its evaluation, or with those of its failure."""
+
+    key: str
+    value: Name | None = None
+    variant: Name | None = None
+    reason: str | None = None
+    metadata: dict[str, str | float] = {}
+    error_code: str | None = field(default=None, name="errorCode")
+    error_details: str | None = field(default=None, name="errorDetails")
+
+
+class FlagList(Struct):
+    """All flags, each with its value or with the reason why it has none."""
+
+    flags: list[ListedFlag]
+
+
+class FlagListFailure(Struct):
+    """Why no flag was evaluated, by the codes of OpenFeature."""
+
+    error_code: str = field(name="errorCode")
+    error_details: str = field(name="errorDetails")
+
+
 # ---- loops
 
 
@@ -337,6 +363,12 @@ LossInfo = derived(
     "Decisions without an example (`why`: cancelled, missing or late) come from the first policy "
     "`often`: more or less often than from the second.",
 )
+ArmLossInfo = derived(
+    "ArmLossInfo",
+    ArmLoss,
+    "Decisions without an example (`why`: cancelled, missing or late) are those of an arm `often`: "
+    "more or less often than its probabilities say.",
+)
 ComparisonResponse = derived(
     "ComparisonResponse",
     Comparison,
@@ -345,6 +377,7 @@ ComparisonResponse = derived(
     values=dict[str, StandingInfo],  # type: ignore[valid-type]
     leads=list[LeadInfo],  # type: ignore[valid-type]
     losses=list[LossInfo],  # type: ignore[valid-type]
+    arm_losses=list[ArmLossInfo],  # type: ignore[valid-type]
     words=list[str],
 )
 
@@ -388,6 +421,8 @@ class RecentDecision(Struct, omit_defaults=True):
     runner_up: Name | None = None
     lead: float | None = None
     terms: dict[str, float] = {}
+    bonus: float | None = None  # how much larger its exploration bonus is than the runner-up's
+    costs: dict[str, float] = {}  # by budget: what a lower cost adds to the lead
 
 
 class Overview(Struct):
@@ -398,12 +433,14 @@ class Overview(Struct):
     health: HealthResponse
     since: float | None
     detected: list[float]  # when AutoDOMD's state became "just changed"
+    happened: list[float]  # when the environment truly changed, which only a demo knows
     history: list[HistoryPoint]
     latest: list[RecentDecision]
 
 
 class ExplanationResponse(Struct):
-    """Why an arm was chosen: its lead over the runner-up, by named columns."""
+    """Why an arm was chosen: its lead over the runner-up, by named columns, and by budget what a
+    lower cost adds to it, as a part of the reward's range."""
 
     id: str
     logged: list[float]  # probabilities
@@ -413,6 +450,8 @@ class ExplanationResponse(Struct):
     runner_up: Name | None
     lead: float | None
     terms: dict[str, float]
+    costs: dict[str, float]
+    bonus: float | None = None
 
 
 class EvaluationResponse(Struct):

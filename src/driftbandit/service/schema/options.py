@@ -145,6 +145,7 @@ ROWS = {
     "population": OptionRow(float | str),
     "shares": OptionRow(dict[str, list[float]]),
     "budget": OptionRow(dict[str, Any] | list[dict[str, Any]] | bool, read_budget),
+    "sticky": OptionRow(float | str | bool),
     "history": OptionRow(bool),  # of a candidate
 }
 DECLARED = [field.name for field in fields(Declaration) if "meaning" in field.metadata]
@@ -196,8 +197,7 @@ def check_new(options: Mapping[str, Any]) -> None:
     for name in ("features", "reward"):
         if name not in options:
             raise ValueError(f"a new loop needs {name}: send them with the declaration")
-    Declaration(**_among(DECLARED, options))
-    Settings().changed(options)
+    Settings().changed(options).check_declaration(Declaration(**_among(DECLARED, options)))
 
 
 def _among(names: list[str], options: Mapping[str, Any]) -> dict[str, Any]:

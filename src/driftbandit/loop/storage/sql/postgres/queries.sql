@@ -69,12 +69,19 @@ SELECT seq, kind, at, id, key, data, k, v FROM event WHERE loop = %s AND seq = A
 -- name: decision
 SELECT seq, kind, at, id, key, data, k, v FROM event WHERE loop = %s AND id = %s AND kind = 'decide'
 
+-- name: latest_of_key
+SELECT seq, kind, at, id, key, data, k, v FROM event
+  WHERE loop = %s AND key = %s AND kind = 'decide' ORDER BY seq + 0 DESC LIMIT 1  -- not by the index of all events
+
+-- name: cancels
+SELECT seq, kind, at, id, key, data, k, v FROM event WHERE loop = %s AND id = %s AND kind = 'cancel'
+
 -- name: decision_before
 SELECT seq, kind, at, id, key, data, k, v FROM event
   WHERE loop = %s AND kind = 'decide' AND at <= %s ORDER BY seq DESC LIMIT 1
 
 -- name: events_of_key
-SELECT seq, kind FROM event WHERE loop = %s AND id IN (
+SELECT seq, kind FROM event WHERE loop = %s AND seq > %s AND id IN (
   SELECT id FROM event WHERE loop = %s AND key = %s AND kind = 'decide') ORDER BY seq
 
 -- name: blank_events
@@ -116,6 +123,9 @@ SELECT state FROM checkpoint_piece WHERE loop = %s AND seq = %s ORDER BY piece
 INSERT INTO checkpoint_piece VALUES (%s, %s, %s, %s)
   ON CONFLICT (loop, seq, piece) DO UPDATE SET state = excluded.state
 
+-- name: delete_pieces
+DELETE FROM checkpoint_piece WHERE loop = %s AND seq = %s
+
 -- name: delete_pieces_before
 DELETE FROM checkpoint_piece WHERE loop = %s AND seq < %s
 
@@ -125,6 +135,44 @@ UPDATE event SET data = '{}', seal = substr(seal, 1, 64) WHERE loop = %s AND seq
 
 -- name: delete_checkpoints_before
 DELETE FROM checkpoint WHERE loop = %s AND seq < %s
+
+-- name: checkpoint_kept
+SELECT 1 FROM checkpoint WHERE loop = %s AND seq = %s
+
+-- name: delete_checkpoint
+DELETE FROM checkpoint WHERE loop = %s AND seq = %s
+
+-- name: key_row
+SELECT key, features, last, digest, row FROM key_row
+  WHERE loop = %s AND learner = %s AND key = %s AND seq <= %s AND (until IS NULL OR until > %s)
+
+-- name: key_rows_after
+SELECT key, features, last, digest, row FROM key_row
+  WHERE loop = %s AND learner = %s AND key > %s AND seq <= %s AND (until IS NULL OR until > %s) ORDER BY key LIMIT %s
+
+-- name: keys_after
+SELECT key FROM key_row
+  WHERE loop = %s AND learner = %s AND key > %s AND seq <= %s AND (until IS NULL OR until > %s) ORDER BY key LIMIT %s
+
+-- name: replace_key_row
+UPDATE key_row SET seq = %s, features = %s, last = %s, digest = %s, row = %s
+  WHERE loop = %s AND learner = %s AND key = %s AND until IS NULL AND seq > %s
+
+-- name: end_key_row
+UPDATE key_row SET until = %s WHERE loop = %s AND learner = %s AND key = %s AND until IS NULL AND seq < %s
+
+-- name: new_key_row
+INSERT INTO key_row (loop, learner, key, seq, features, last, digest, row) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+  ON CONFLICT (loop, learner, key, seq) DO NOTHING
+
+-- name: end_learner
+UPDATE key_row SET until = %s WHERE loop = %s AND learner = %s AND until IS NULL AND seq < %s
+
+-- name: delete_key_rows
+DELETE FROM key_row WHERE loop = %s AND learner = %s AND key = %s
+
+-- name: delete_key_rows_between
+DELETE FROM key_row WHERE loop = %s AND until > %s AND until <= %s AND seq > %s
 
 -- name: snapshot
 SELECT about, state FROM snapshot WHERE loop = %s AND examples > %s AND examples <= %s
@@ -167,7 +215,8 @@ SET LOCAL idle_in_transaction_session_timeout = 0
 SELECT unpurged FROM loop WHERE id = %s
 
 -- name: set_unpurged
-UPDATE loop SET unpurged = pg_relation_filenode('event') WHERE id = %s
+UPDATE loop SET unpurged = (pg_relation_filenode('event')::bigint %% 2147483648) * 4294967296
+  + pg_relation_filenode('key_row')::bigint %% 2147483648 WHERE id = %s
 
 -- name: set_purged
 UPDATE loop SET unpurged = NULL WHERE id = %s AND unpurged = %s
@@ -177,7 +226,7 @@ SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = cur
   AND (backend_xmin::text::bigint < %s OR backend_xid::text::bigint < %s)
 
 -- name: table_file
-SELECT pg_relation_filenode('event'), pg_table_size('event')
+SELECT pg_relation_filenode(%s)::bigint %% 2147483648, pg_table_size(%s)
 
 -- name: next_transaction
 SELECT (pg_current_xact_id()::text::numeric % 4294967296)::bigint

@@ -69,12 +69,19 @@ SELECT seq, kind, at, id, key, data, k, v FROM event WHERE loop = ? AND seq IN (
 -- name: decision
 SELECT seq, kind, at, id, key, data, k, v FROM event WHERE loop = ? AND id = ? AND kind = 'decide'
 
+-- name: latest_of_key
+SELECT seq, kind, at, id, key, data, k, v FROM event
+  WHERE loop = ? AND key = ? AND kind = 'decide' ORDER BY place DESC LIMIT 1  -- by_key has them in this order
+
+-- name: cancels
+SELECT seq, kind, at, id, key, data, k, v FROM event WHERE loop = ? AND id = ? AND kind = 'cancel'
+
 -- name: decision_before
 SELECT seq, kind, at, id, key, data, k, v FROM event
   WHERE loop = ? AND kind = 'decide' AND at <= ? ORDER BY seq DESC LIMIT 1
 
 -- name: events_of_key
-SELECT seq, kind FROM event WHERE loop = ? AND id IN (
+SELECT seq, kind FROM event WHERE loop = ? AND seq > ? AND id IN (
   SELECT id FROM event WHERE loop = ? AND key = ? AND kind = 'decide') ORDER BY seq
 
 -- name: blank_events
@@ -116,6 +123,9 @@ SELECT state FROM checkpoint_piece WHERE loop = ? AND seq = ? ORDER BY piece
 INSERT INTO checkpoint_piece VALUES (?, ?, ?, ?)
   ON CONFLICT (loop, seq, piece) DO UPDATE SET state = excluded.state
 
+-- name: delete_pieces
+DELETE FROM checkpoint_piece WHERE loop = ? AND seq = ?
+
 -- name: delete_pieces_before
 DELETE FROM checkpoint_piece WHERE loop = ? AND seq < ?
 
@@ -125,6 +135,44 @@ UPDATE event SET data = '{}', seal = substr(seal, 1, 64) WHERE loop = ? AND seq 
 
 -- name: delete_checkpoints_before
 DELETE FROM checkpoint WHERE loop = ? AND seq < ?
+
+-- name: checkpoint_kept
+SELECT 1 FROM checkpoint WHERE loop = ? AND seq = ?
+
+-- name: delete_checkpoint
+DELETE FROM checkpoint WHERE loop = ? AND seq = ?
+
+-- name: key_row
+SELECT key, features, last, digest, row FROM key_row
+  WHERE loop = ? AND learner = ? AND key = ? AND seq <= ? AND (until IS NULL OR until > ?)
+
+-- name: key_rows_after
+SELECT key, features, last, digest, row FROM key_row
+  WHERE loop = ? AND learner = ? AND key > ? AND seq <= ? AND (until IS NULL OR until > ?) ORDER BY key LIMIT ?
+
+-- name: keys_after
+SELECT key FROM key_row
+  WHERE loop = ? AND learner = ? AND key > ? AND seq <= ? AND (until IS NULL OR until > ?) ORDER BY key LIMIT ?
+
+-- name: replace_key_row
+UPDATE key_row SET seq = ?, features = ?, last = ?, digest = ?, row = ?
+  WHERE loop = ? AND learner = ? AND key = ? AND until IS NULL AND seq > ?
+
+-- name: end_key_row
+UPDATE key_row SET until = ? WHERE loop = ? AND learner = ? AND key = ? AND until IS NULL AND seq < ?
+
+-- name: new_key_row
+INSERT INTO key_row (loop, learner, key, seq, features, last, digest, row) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT (loop, learner, key, seq) DO NOTHING
+
+-- name: end_learner
+UPDATE key_row SET until = ? WHERE loop = ? AND learner = ? AND until IS NULL AND seq < ?
+
+-- name: delete_key_rows
+DELETE FROM key_row WHERE loop = ? AND learner = ? AND key = ?
+
+-- name: delete_key_rows_between
+DELETE FROM key_row WHERE loop = ? AND until > ? AND until <= ? AND seq > ?
 
 -- name: snapshot
 SELECT about, state FROM snapshot WHERE loop = ? AND examples > ? AND examples <= ?
@@ -150,7 +198,10 @@ DELETE FROM access WHERE name = ?
 SELECT unpurged FROM loop WHERE id = ?
 
 -- name: set_unpurged
-UPDATE loop SET unpurged = (SELECT schema_version FROM pragma_schema_version) WHERE id = ?
+UPDATE loop SET unpurged = coalesce(unpurged, 0) + 1 WHERE id = ?
 
 -- name: set_purged
 UPDATE loop SET unpurged = NULL WHERE id = ? AND unpurged = ?
+
+-- name: touch
+UPDATE loop SET base = base WHERE id = (SELECT min(id) FROM loop)
