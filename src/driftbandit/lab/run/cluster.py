@@ -85,9 +85,13 @@ def cluster_at(address: str, plugin_files: PluginFiles) -> Iterator[Executor]:
                 f"{address} has no workers yet: start one with `dask worker {address}`",
                 stacklevel=1,
             )
+        executor = client.get_executor()
         try:
             _prepare(client, plugin_files)
-            yield client.get_executor()
+            yield executor
+        except BaseException:
+            executor.shutdown(wait=False)  # cancels what is still to be played
+            raise
         finally:  # workers that join for other work need nothing of ours
             with suppress(Exception):
                 client.unregister_worker_plugin(Setup.name)

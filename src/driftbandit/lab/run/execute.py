@@ -189,15 +189,10 @@ def results_of(
         try:
             with pool_of(workers, scheduler, plugin_files) as pool:
                 futures = {pool.submit(run_pinned, cell, plugin_files): cell for cell in waiting}
-                try:
-                    for future in finished(futures):
-                        frame = future.result()
-                        waiting.remove(futures[future])
-                        yield futures[future], frame
-                except BaseException:
-                    for future in futures:
-                        future.cancel()
-                    raise
+                for future in finished(futures):
+                    frame = future.result()
+                    waiting.remove(futures[future])
+                    yield futures[future], frame
             return
         except BrokenProcessPool:
             if attempt == RETRIES:

@@ -33,7 +33,9 @@ def _processes(workers: int) -> Iterator[Executor]:
     pool = ProcessPoolExecutor(workers, get_context("spawn"), settle, (os.getpid(),))
     try:
         yield pool
-    except BaseException:  # an interrupt does not wait for the cells that are running
+    except BaseException:
+        # An interrupt does not wait for the cells that are running. No future is cancelled before:
+        # a pool whose workers have gone would raise InvalidStateError over it.
         for process in (getattr(pool, "_processes", None) or {}).values():
             process.terminate()
         raise
