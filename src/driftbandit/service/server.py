@@ -151,9 +151,10 @@ def address(made: uvicorn.Server) -> str | None:
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def log_to_stderr(level: str = "INFO") -> None:
+def log_to_stderr(level: str = "INFO", lines: logging.Formatter | None = None) -> None:
+    """Write log lines of the service, as JSON unless `lines` has another form."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter())
+    handler.setFormatter(lines or JsonFormatter())
     for name in ("driftbandit", "uvicorn"):
         logging.getLogger(name).addHandler(handler)
         logging.getLogger(name).setLevel(level)
