@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -478,6 +479,17 @@ def test_demo_runs_and_ends(tmp_path):
     assert served.returncode == 0
     assert all(line.startswith("compiling, which") for line in lines.splitlines())
     assert not any(tmp_path.glob("*/demo.db*"))
+
+
+def test_a_port_that_is_taken_is_one_line_that_names_the_option(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for words in (["demo"], ["serve", "shop.db", "--open"]):
+            command = [sys.executable, "-m", "driftbandit", *words, "--port", port]
+            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+            assert done.returncode == 2
+            assert re.fullmatch(rf"driftbandit: port {port} of .*--port 0.*\n", done.stderr)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_demo_says_what_happens():

@@ -105,6 +105,7 @@ def serve(
         "private_key": _text(private_key),
     }
     server.check_host(host, open_access)
+    server.check_port(host, port)
     if not open_access and (token := server.first_key(file)):
         print(f"first API key, with the role admin; it is shown only now: {token}", flush=True)
     server.log_to_stderr()
@@ -134,6 +135,7 @@ def demo(
     from driftbandit.service import server
     from driftbandit.service.ops import demo as shop
 
+    server.check_port("127.0.0.1", port)
     server.log_to_stderr("WARNING", logging.Formatter("%(message)s"))  # for a person, not a program
     logging.getLogger("driftbandit.loop").setLevel("ERROR")  # the page shows its concerns
     with tempfile.TemporaryDirectory() as folder:
@@ -155,6 +157,7 @@ def demo(
         finally:
             made.should_exit = True  # also if it could not start
             visitors.join()
+        print("the demo has ended", flush=True)
 
 
 def mcp(file: Ledger) -> None:

@@ -87,6 +87,21 @@ def check_host(host: str, open_access: bool) -> None:
         raise ValueError(f"--open is for this machine only, got the host {host!r}: use keys")
 
 
+def check_port(host: str, port: int) -> None:
+    """Raise if the service could not listen there, before anything is made."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as tried:
+        if os.name == "posix":
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as asyncio does
+        try:
+            tried.bind((host, port))
+        except OSError as error:
+            raise ValueError(
+                f"port {port} of {host} cannot be used ({error.strerror}): "
+                "choose another with --port, or --port 0 for a free one"
+            ) from None
+
+
 def first_key(path: str) -> str | None:
     """Return a new key for a ledger that has none."""
     keys = ApiKeys(path)
