@@ -53,14 +53,19 @@ def _is_argument(param: Any) -> bool:
 
 def _spelled(param: Any) -> str:
     """An argument as help pages write it: FOLDER, [POLICIES]..."""
-    name = param.name.upper()
+    name = param.metavar or param.name.upper()
     return (name if param.required else f"[{name}]") + "..." * (param.nargs == -1)
 
 
 def _row(param: Any) -> str:
-    opts = [param.name.upper()] if _is_argument(param) else [*param.opts, *param.secondary_opts]
+    opts = (
+        [param.metavar or param.name.upper()]
+        if _is_argument(param)
+        else [*param.opts, *param.secondary_opts]
+    )
     default = param.default if isinstance(param.default, (str, int, float)) else None
     text = (param.help or "").replace("|", "\\|")
-    if default is not None and default is not False:
+    if default is not None and not isinstance(default, bool):
         text += f" Default: `{default}`."
-    return f"| {', '.join(f'`{opt}`' for opt in opts)} | {text} |"
+    value = "" if _is_argument(param) or not param.metavar else f" {param.metavar}"
+    return f"| {', '.join(f'`{opt}`' for opt in opts)}{value} | {text} |"

@@ -27,12 +27,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Out = Annotated[Path | None, typer.Option("--out", help="Folder; default results/STUDY.")]
-Seeds = Annotated[int | None, typer.Option(min=1, max=10**6, help="Seeds instead of its own.")]
-Horizon = Annotated[int | None, typer.Option(min=2, max=10**9, help="Rounds in every environment.")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Processes; default one per core.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FOLDER", help="Folder of the results; default results/STUDY."),
+]
+Seeds = Annotated[
+    int | None,
+    typer.Option(min=1, max=10**6, metavar="N", help="How many seeds; default as in the study."),
+]
+Horizon = Annotated[
+    int | None,
+    typer.Option(min=2, max=10**9, metavar="N", help="Rounds; default as in the study."),
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Processes; default one per core.")
+]
 Scheduler = Annotated[
-    str | None, typer.Option(help='Address of a Dask scheduler, or "local" for a cluster here.')
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help='Address of a Dask scheduler, or "local" to start one here.'
+    ),
 ]
 
 Import = Annotated[
@@ -78,10 +92,10 @@ def run(
     scheduler: Scheduler = None,
     modules: Import = None,
     environments: Annotated[
-        str | None, typer.Option(help="Only these, by label or class: A,B,...")
+        str | None, typer.Option(metavar="A,B,...", help="Only these, by label or class.")
     ] = None,
     policies: Annotated[
-        str | None, typer.Option(help="Only these, by label or class: A,B,...")
+        str | None, typer.Option(metavar="A,B,...", help="Only these, by label or class.")
     ] = None,
 ) -> None:
     """Run a study or a part of it, or resume it, and write its report."""
@@ -91,16 +105,32 @@ def run(
 
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a study that was run.")],
-    out: Out = None,
-    reference: Annotated[str | None, typer.Option(help="Policy to take differences to.")] = None,
-    policies: Annotated[str | None, typer.Option(help="Show only these: A,B,...")] = None,
-    hero: Annotated[str | None, typer.Option(help="Policy to emphasise.")] = None,
-    focus: Annotated[
-        str | None, typer.Option(help="Draw only these in colour: A,B,...; the first is the hero.")
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FOLDER", help="Folder of the report; default FOLDER/report."
+        ),
     ] = None,
-    width: Annotated[str, typer.Option(help="Of figures: neurips, icml or full.")] = "full",
+    reference: Annotated[
+        str | None, typer.Option(metavar="POLICY", help="Policy to take differences to.")
+    ] = None,
+    policies: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="Show only these.")
+    ] = None,
+    hero: Annotated[str | None, typer.Option(metavar="POLICY", help="Policy to emphasise.")] = None,
+    focus: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Draw only these in colour, and emphasise the first."),
+    ] = None,
+    width: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Width of the figures: neurips, icml or full."),
+    ] = "full",
     columns: Annotated[
-        str | None, typer.Option(help="Of tables: regret,difference,p,...; default all.")
+        str | None,
+        typer.Option(
+            metavar="A,B,...", help="Columns of the tables: regret,difference,p; default all."
+        ),
     ] = None,
 ) -> None:
     """Write tables, figures and an interactive page from stored results; runs nothing."""
@@ -115,7 +145,8 @@ def report(
 
 def studies(
     show: Annotated[
-        str | None, typer.Option("--show", help="Print the TOML of this study instead.")
+        str | None,
+        typer.Option("--show", metavar="STUDY", help="Print the TOML of this study instead."),
     ] = None,
 ) -> None:
     """List the studies that come with the package."""
@@ -130,7 +161,7 @@ def studies(
 
 
 def policies(modules: Import = None) -> None:
-    """List every policy: paper, what it must know beforehand, cost and memory per round, regret.
+    """List every policy: its paper, what it must know beforehand, cost, memory and regret.
 
     Those of installed plug-ins and of imported modules come last.
     """
@@ -149,7 +180,7 @@ def policies(modules: Import = None) -> None:
 
 
 def warmup() -> None:
-    """Compile everything now and store it, for images and before a service starts."""
+    """Compile everything now and store it, so that no later process has to wait."""
     import time
 
     from driftbandit import DOMD, AutoDOMD, Fleet, Problem
@@ -171,13 +202,20 @@ def suite(
         list[str] | None,
         typer.Argument(help='Policies: classes, "all", or a TOML file with a list of policies.'),
     ] = None,
-    name: Annotated[str, typer.Option("--suite", help="Which suite.")] = "suite-1",
-    out: Out = None,
+    name: Annotated[
+        str, typer.Option("--suite", metavar="NAME", help="suite-1, suite-2 or suite-3.")
+    ] = "suite-1",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FOLDER", help="Folder of the scorecard; default results/suites."
+        ),
+    ] = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
     modules: Import = None,
 ) -> None:
-    """Play a frozen suite of environments and write its card of scores."""
+    """Play a frozen suite of environments and write a scorecard."""
     _lab()
     from driftbandit import plugins
     from driftbandit.lab import Engine
@@ -191,26 +229,26 @@ def suite(
         card = suites.run_suite(chosen, policies or ["AutoDOMD"], folder, engine, progress)
     header, *rows = scorecards.score_rows(card)
     show_table(f"{name}: regret over that of playing at random; less is better", header, rows)
-    print(f"card: {folder / name}.json")
+    print(f"scorecard: {folder / name}.json")
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(help="A card of `driftbandit suite`.")],
-    second: Annotated[Path, typer.Argument(help="Another on the same suite.")],
+    first: Annotated[Path, typer.Argument(help="A scorecard of driftbandit suite.")],
+    second: Annotated[Path, typer.Argument(help="Another scorecard of the same suite.")],
 ) -> None:
-    """Compare the regrets of two cards, seed by seed."""
+    """Compare the regrets of two scorecards, seed by seed."""
     _lab()
     from driftbandit.lab.report import scorecards
 
     found = scorecards.compare(scorecards.read_card(first), scorecards.read_card(second))
     for one in found if len(found) == 1 else ():
         rows = [(w, f"{a:.0f}", f"{b:.0f}", f"{gap:.1f}") for w, (a, b, gap) in one.worlds.items()]
-        show_table("Mean regret", ("world", one.first, one.second, "difference [95 %]"), rows)
+        show_table("Mean regret", ("environment", one.first, one.second, "difference [95 %]"), rows)
     rows = [(c.first, c.second, str(len(c.worlds)), f"{c.overall:.3f}") for c in found]
     header = (
         "first",
         "second",
-        "worlds",
+        "environments",
         "geometric mean of ratios [95 %], below 1 the first is better",
     )
     show_table("Regret of the first over that of the second", header, rows)
@@ -218,22 +256,30 @@ def compare(
 
 def referee(
     program: Annotated[
-        str, typer.Option("--exec", help="The program and its arguments, in one text.")
+        str,
+        typer.Option("--exec", metavar="COMMAND", help="The program with its arguments, quoted."),
     ],
-    against: Annotated[str, typer.Option(help="Policy to play against.")] = "AutoDOMD",
-    name: Annotated[str, typer.Option("--suite", help="Which suite.")] = "suite-3",
+    against: Annotated[
+        str, typer.Option(metavar="POLICY", help="Policy to play against.")
+    ] = "AutoDOMD",
+    name: Annotated[
+        str, typer.Option("--suite", metavar="NAME", help="suite-1, suite-2 or suite-3.")
+    ] = "suite-3",
     margin: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="More regret that is tolerated: 0.05 is 5 %.")
+        float,
+        typer.Option(
+            min=0.0, max=1.0, metavar="SHARE", help="More regret that is tolerated: 0.05 is 5 %."
+        ),
     ] = 0.05,
     timeout: Annotated[
-        float, typer.Option(min=0.01, max=600.0, help="Seconds for one answer.")
+        float, typer.Option(min=0.01, max=600.0, metavar="SECONDS", help="Time for one answer.")
     ] = 10.0,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Games at once; default one per core.")
+        int | None, typer.Option(min=1, metavar="N", help="Games at once; default one per core.")
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="File for the card of scores.")] = Path(
-        "referee.json"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="File for the scorecard.")
+    ] = Path("referee.json"),
 ) -> None:
     """Play any program that speaks JSON lines against a policy, and say KEEP, KILL or CANNOT SAY.
 
@@ -252,24 +298,27 @@ def referee(
             f"{name}, {len(suite.reference)} environments", ("", program, against), found.rows
         )
         suites.write_card(found.card, out)
-        print(f"card: {out}")
+        print(f"scorecard: {out}")
     print(f"{found.verdict}: {found.why}")
     raise typer.Exit(found.exit_code)
 
 
 LogPath = Annotated[  # text: a path would spoil postgresql://
-    str, typer.Argument(help="Parquet, CSV, JSON lines, dsjson, or a ledger.", metavar="PATH")
+    str, typer.Argument(help="Parquet, CSV, JSON lines, dsjson, or a ledger.", metavar="LOG")
 ]
-LoopName = Annotated[str, typer.Option("--name", help="Name of the loop in a ledger.")]
+LoopName = Annotated[
+    str, typer.Option("--name", metavar="NAME", help="Name of the loop in a ledger.")
+]
 Limits = Annotated[
-    str | None, typer.Option("--reward", help="Smallest and largest reward: 0,1 or 0,500.")
+    str | None,
+    typer.Option("--reward", metavar="LOW,HIGH", help="Smallest and largest reward: 0,1 or 0,500."),
 ]
 Named = Annotated[
     list[str] | None,
     typer.Option(
         metavar="OURS=THEIRS",
-        help="What a column is called there: reward=clicked, context=age,country; repeat it. "
-        "One column as the context: context=age,",
+        help="Another name of a column: reward=clicked, context=age,country; repeat it. "
+        "With a single column, end with a comma: context=age,",
     ),
 ]
 Arms = Annotated[
@@ -282,19 +331,27 @@ Arms = Annotated[
     ),
 ]
 Declared = Annotated[
-    Path | None, typer.Option(help="JSON file of features; proposed from the first rows if none.")
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="JSON file of features; without it, they are proposed from the data."
+    ),
 ]
 
 
 def replay(
     path: LogPath,
     policy: Annotated[
-        str | None, typer.Option(help="Policy to train; a loop's own if none.")
+        str | None,
+        typer.Option(metavar="POLICY", help="Policy to train; default that of the loop."),
     ] = None,
     rejection: Annotated[
-        bool, typer.Option(help="Only learn where it would have done the same.")
+        bool,
+        typer.Option("--rejection", help="Learn only from rows where it would have done the same."),
     ] = False,
-    out: Annotated[Path | None, typer.Option("--out", help="File for the learner (.npz).")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="File for the trained learner (.npz)."),
+    ] = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
     name: LoopName = "loop",
@@ -304,7 +361,7 @@ def replay(
     column: Named = None,
     modules: Import = None,
 ) -> None:
-    """Train a policy on a whole log: a warm start for Bandit.load, or an honest learning curve."""
+    """Train a policy on a whole log, for a warm start or a learning curve."""
     log = _log(path, name, reward, features, arms, column)
     known = _policies([policy] if policy else [], modules)
     if rejection:
@@ -330,12 +387,22 @@ def evaluate(
         typer.Option(metavar="POLICY", help="Policy to evaluate; default AutoDOMD; repeat it."),
     ] = None,
     always: Annotated[
-        list[str] | None, typer.Option(metavar="ARM", help="An arm to play always; repeat it.")
+        list[str] | None,
+        typer.Option(metavar="ARM", help="Compare with always playing this arm; repeat it."),
     ] = None,
-    over: Annotated[str | None, typer.Option(help="Take differences to this one alone.")] = None,
-    window: Annotated[str | None, typer.Option(help="Windows of the curve: 7d, or rows.")] = None,
-    level: Annotated[float, typer.Option(help="Confidence.")] = 0.95,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the report.")] = Path("evaluation"),
+    over: Annotated[
+        str | None,
+        typer.Option(metavar="POLICY", help="Compare only with this one, by its label."),
+    ] = None,
+    window: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Windows of the curve: 7d, or rows: 1000.")
+    ] = None,
+    level: Annotated[
+        float, typer.Option(metavar="LEVEL", help="Confidence level of the intervals.")
+    ] = 0.95,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FOLDER", help="Folder of the report.")
+    ] = Path("evaluation"),
     name: LoopName = "loop",
     reward: Limits = None,
     features: Declared = None,
@@ -359,20 +426,20 @@ def evaluate(
         print(written)
 
 
-Table = Annotated[Path, typer.Argument(help="Parquet, CSV, Arrow or JSON lines, by its ending.")]
+ENDINGS = "Parquet, CSV, Arrow or JSON lines, by its ending"
 Mapped = Annotated[
     list[str] | None,
     typer.Option(
         metavar="OURS=THEIRS",
-        help="What a column is called there: id=visit, context=age,country; repeat it.",
+        help="Another name of a column: id=visit, context=age,country; repeat it.",
     ),
 ]
 
 
 def decide(
     file: cli.Ledger,
-    requests: Table,
-    decisions: Table,
+    requests: Annotated[Path, typer.Argument(help=f"Table of requests: {ENDINGS}.")],
+    decisions: Annotated[Path, typer.Argument(help=f"Table of decisions, to write: {ENDINGS}.")],
     name: LoopName = "loop",
     column: Mapped = None,
 ) -> None:
@@ -398,7 +465,10 @@ def decide(
 
 
 def reward(
-    file: cli.Ledger, rewards: Table, name: LoopName = "loop", column: Mapped = None
+    file: cli.Ledger,
+    rewards: Annotated[Path, typer.Argument(help=f"Table of rewards: {ENDINGS}.")],
+    name: LoopName = "loop",
+    column: Mapped = None,
 ) -> None:
     """Give the rewards of a table to a loop.
 

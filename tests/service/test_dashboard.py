@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -157,7 +158,7 @@ def test_the_status_is_a_sentence_and_each_arm_has_a_band(browser, port):
     for words, uplift in cases.items():
         shown = browser.execute_script(said, {"uplift": uplift, "state": "just changed"})
         assert shown[0].startswith(words)
-        assert "A change was just detected" in shown[1]
+        assert "has just detected a change" in shown[1]
         assert shown[2:] == [2, 1]
 
 
@@ -169,6 +170,7 @@ def test_latest_decisions_say_why_an_arm_behind_was_played(browser, port):
     cases = [
         ("active", 0.9, 1.5, None, "+1.5 over b: age +1"),
         ("active", 0.05, -1.5, 0.9, f"explored: −1.5 against b: {bonus}"),
+        ("active", 0.05, 0.1, -0.9, "explored: +0.1 over b: age +1, exploration bonus −0.9"),
         ("active", 0.9, -0.5, 0.9, f"its exploration bonus outweighs: −0.5 against b: {bonus}"),
         ("active", 0.9, -0.5, None, "its exploration bonus outweighs: −0.5 against b: age +1"),
         ("holdout", 1.0, -0.5, None, "the default (holdout): −0.5 against b: age +1"),
@@ -186,7 +188,7 @@ def test_latest_decisions_say_why_an_arm_behind_was_played(browser, port):
         rows,
     )
     assert words == [case[-1] for case in cases]
-    assert marked == ["", "explored", "", "", ""]
+    assert marked == ["", "explored", "explored", "", "", ""]
     assert missing == "counted as 0not learnt from"
 
 
@@ -297,7 +299,7 @@ def test_hostile_names_are_text(browser, port):
         "show(view); return [document.getElementById('moved').innerText, document.images.length]",
         EVIL,
     )
-    assert changed.startswith(f"{EVIL} is liked less: −2 log-odds since ")
+    assert changed.startswith(f"{EVIL} now does worse: −2 log-odds since ")
     assert images == 0
 
 
@@ -475,13 +477,26 @@ def test_demo_runs_and_ends(tmp_path):
     served.send_signal(signal.SIGINT)
     _, lines = served.communicate(timeout=20)
     assert served.returncode == 0
-    assert all("compiling" in json.loads(line)["message"] for line in lines.splitlines())
+    assert all(line.startswith("compiling, which") for line in lines.splitlines())
     assert not any(tmp_path.glob("*/demo.db*"))
+
+
+def test_a_port_that_is_taken_is_one_line_that_names_the_option(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for words in (["demo"], ["serve", "shop.db", "--open"]):
+            command = [sys.executable, "-m", "driftbandit", *words, "--port", port]
+            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+            assert done.returncode == 2
+            assert re.fullmatch(rf"driftbandit: port {port} of .*--port 0.*\n", done.stderr)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_demo_says_what_happens():
     lines = []
     narrator = demo.Narrator(lines.append)
+    narrator.opened()
+    assert "00:00  the shop is open" in lines.pop()
     report = {"state": "stationary", "values": {}}
     for second in range(int(demo.TURN) + 60):
         changed = second >= demo.TURN
@@ -493,12 +508,14 @@ def test_the_demo_says_what_happens():
         narrator.looked(second, report | {"state": "just changed" if noticed else "stationary"})
     means = {"loop": (0.42, 0.4, 0.44), "default": (0.25, 0.2, 0.3)}
     values = {k: dict(zip(("mean", "low", "high"), v)) for k, v in means.items()}
-    narrator.concluded(second, {"values": values})
+    more = {"mean": 0.684, "low": 0.4, "high": 1.1, "relative": True, "better": True}
+    narrator.concluded(second, {"values": values, "uplift": more})
+    narrator.concluded(second, {"values": {}, "uplift": None})  # nothing is known yet
     assert [line[:5] for line in lines[:2]] == ["01:15", "01:20"]
     assert "tastes change: books on phones, outdoor elsewhere" in lines[0]
     assert "the loop has noticed, 5 s after the change" in lines[1]
     assert "recovered" in lines[2]
-    assert "+68% clicks over the default: 0.42 per visitor (95 %: 0.40 to 0.44)" in lines[3]
+    assert "+68 % clicks over the default (95 %: +40 % to +110 %): 0.42 per visitor" in lines[3]
     assert len(lines) == 4
 
 

@@ -17,22 +17,28 @@ from typer.core import TyperCommand, TyperGroup
 
 TURN = 0.0005  # seconds after which a thread that computes gives way to one that has a request
 
-File = Annotated[
-    str, typer.Argument(help="The ledger: an SQLite file, made if there is none, or postgresql://")
-]
+Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 takes a free one.")]
 Ledger = Annotated[str, typer.Argument(help="The ledger, as shop.db or postgresql://.")]
-Name = Annotated[str, typer.Option(help="Name of the loop.")]
+Name = Annotated[str, typer.Option(metavar="NAME", help="Name of the loop.")]
 
 
 class Plain:
-    """Options that take no value show no type: help says --quick, not --quick <bool>."""
+    """Help without types of Python: FILE, --port N and --quick, not {file} <str>, --port
+    <int range> and --quick <bool>."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for param in found:
-            if getattr(param, "is_flag", False) and param.metavar is None:
+            if param.param_type_name == "argument":
+                param.display_type_rich = lambda ctx: None  # its name says what it is
+                param.metavar = param.metavar or param.name.upper()
+            elif param.is_flag and param.metavar is None:
                 param.metavar = ""
         return found
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        pieces: list[str] = super().collect_usage_pieces(ctx)  # type: ignore[misc]
+        return [piece.strip("{}") for piece in pieces]
 
 
 class PlainCommand(Plain, TyperCommand):
@@ -43,15 +49,18 @@ class PlainGroup(Plain, TyperGroup):
     """A group of commands with such options."""
 
 
-api_keys = typer.Typer(help="Keys for programs that use a service.", no_args_is_help=True)
+api_keys = typer.Typer(
+    help="Create, list and revoke API keys for programs that call a service.",
+    no_args_is_help=True,
+)
 
 
 def serve(
     file: Annotated[
         str, typer.Argument(help="The ledger, as shop.db or postgresql://; made if new.")
     ],
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8100,
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
+    port: Port = 8100,
     open_access: Annotated[
         bool, typer.Option("--open", help="Without keys; on this machine only.")
     ] = False,
@@ -59,23 +68,30 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A Host name to answer to; repeat it. With --open: besides localhost.",
+            help="Answer only to this host name (with --open also to localhost); repeat it.",
         ),
     ] = None,
-    rate: Annotated[float, typer.Option(help="Calls per second of one key.")] = 5000.0,
-    body: Annotated[int, typer.Option(min=1, help="Bytes of a request at most.")] = 1_000_000,
-    arms: Annotated[int, typer.Option(min=1, help="Arms of a decision at most.")] = 1000,
+    rate: Annotated[
+        float, typer.Option(metavar="N", help="Most calls per second with one API key.")
+    ] = 5000.0,
+    body: Annotated[int, typer.Option(min=1, metavar="BYTES", help="Largest request.")] = 1_000_000,
+    arms: Annotated[int, typer.Option(min=1, metavar="N", help="Most arms in a decision.")] = 1000,
     certificate: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="TLS: a PEM file.")
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, metavar="FILE", help="TLS certificate (PEM)."),
     ] = None,
     private_key: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="TLS: its key, a PEM file.")
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, metavar="FILE", help="Key of the certificate (PEM)."
+        ),
     ] = None,
     telemetry: Annotated[
-        bool, typer.Option("--telemetry", help="Send traces by OpenTelemetry, as OTEL_* say.")
+        bool,
+        typer.Option("--telemetry", help="Send OpenTelemetry traces; OTEL_* variables say where."),
     ] = False,
 ) -> None:
-    """Serve the loops of a file over HTTP, with a dashboard."""
+    """Serve the loops of a ledger over HTTP, with a dashboard."""
     _needed()
     from driftbandit.service import server
     from driftbandit.service.limits import Limits
@@ -89,6 +105,7 @@ def serve(
         "private_key": _text(private_key),
     }
     server.check_host(host, open_access)
+    server.check_port(host, port)
     if not open_access and (token := server.first_key(file)):
         print(f"first API key, with the role admin; it is shown only now: {token}", flush=True)
     server.log_to_stderr()
@@ -100,10 +117,17 @@ def serve(
 
 
 def demo(
-    minutes: Annotated[float, typer.Option(min=0.01, help="How long it runs.")] = 5.0,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8100,
+    minutes: Annotated[
+        float, typer.Option(min=0.01, metavar="N", help="Minutes until it ends by itself.")
+    ] = 5.0,
+    port: Port = 8100,
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the dashboard, from a terminal.")
+        bool,
+        typer.Option(
+            "--browser/--no-browser",
+            show_default=False,
+            help="Open the dashboard in a browser, which it does only from a terminal.",
+        ),
     ] = True,
 ) -> None:
     """Run a simulated shop whose visitors change their tastes, with its dashboard."""
@@ -111,7 +135,8 @@ def demo(
     from driftbandit.service import server
     from driftbandit.service.ops import demo as shop
 
-    server.log_to_stderr("WARNING")
+    server.check_port("127.0.0.1", port)
+    server.log_to_stderr("WARNING", logging.Formatter("%(message)s"))  # for a person, not a program
     logging.getLogger("driftbandit.loop").setLevel("ERROR")  # the page shows its concerns
     with tempfile.TemporaryDirectory() as folder:
         made = server.server(Path(folder) / "demo.db", open_access=True, port=port)
@@ -132,6 +157,7 @@ def demo(
         finally:
             made.should_exit = True  # also if it could not start
             visitors.join()
+        print("the demo has ended", flush=True)
 
 
 def mcp(file: Ledger) -> None:
@@ -161,7 +187,7 @@ def backup(
     file: Annotated[str, typer.Argument(help="The ledger, an SQLite file.")],
     copy: Annotated[Path, typer.Argument(help="The new file.")],
 ) -> None:
-    """Copy a ledger while it is in use; the same command the other way restores it."""
+    """Copy a ledger while it is in use. To restore it, copy the other way round."""
     from driftbandit.service.ops import backup as backups
 
     size = backups.backup(file, copy)
@@ -170,13 +196,13 @@ def backup(
 
 def erase(
     file: Ledger,
-    key: Annotated[str, typer.Argument(help="Whose data: the key= of their decisions.")],
+    key: Annotated[str, typer.Argument(help="The key= of the decisions to erase.")],
     name: Name = "loop",
     relearn: Annotated[
         bool, typer.Option("--relearn", help="Train the learner again without them.")
     ] = False,
 ) -> None:
-    """Erase all that was logged about a key.
+    """Erase everything that was logged about a key.
 
     The loop must not be open elsewhere; a service has a route for it."""
     with opened_loop(file, name) as loop:
@@ -192,10 +218,13 @@ def repair(
     name: Name = "loop",
     at: Annotated[
         str | None,
-        typer.Option(help="The time it is, such as 2026-11-18T12:00Z; only with clock='events'."),
+        typer.Option(
+            metavar="TIME",
+            help="The time now, as 2026-11-18T12:00Z; only for loops with clock='events'.",
+        ),
     ] = None,
 ) -> None:
-    """Set the clock of a loop after a wrong one.
+    """Correct the clock of a loop after the machine's clock was wrong.
 
     The loop must not be open elsewhere; a service has a route for it."""
     with opened_loop(file, name) as loop:
@@ -231,14 +260,16 @@ def _moment(text: str) -> Any:
 def verify(
     file: Ledger,
     name: Annotated[
-        str | None, typer.Option(help="Name of a loop; all of them if left out.")
+        str | None, typer.Option(metavar="NAME", help="Name of a loop; default all of them.")
     ] = None,
     head: Annotated[
         str | None,
-        typer.Option(help="A head that was kept elsewhere, as health shows it: 1234:9f2c..."),
+        typer.Option(
+            metavar="HEAD", help="A head that verify or health showed before: 1234:9f2c..."
+        ),
     ] = None,
 ) -> None:
-    """Check that every event is as it was stored: edits, gaps and, with a head, a cut tail."""
+    """Check that no stored event was edited, removed or, with --head, cut off at the end."""
     from driftbandit.loop.reporting.verification import verify as verified
 
     found = verified(file, name, head)
@@ -249,24 +280,26 @@ def verify(
 
 @api_keys.command(cls=PlainCommand)
 def create(
-    file: File,
+    file: Ledger,
     name: Annotated[str, typer.Argument(help="Name of the program that uses it.")],
-    role: Annotated[list[str], typer.Option(help="decide, reward, read or admin; repeat it.")],
+    role: Annotated[
+        list[str], typer.Option(metavar="ROLE", help="decide, reward, read or admin; repeat it.")
+    ],
 ) -> None:
-    """Make a key and show it, once."""
+    """Create a key and show it once."""
     print(_keys(file, new=True).create(name, role))
 
 
 @api_keys.command(cls=PlainCommand)
 def revoke(
-    file: File, name: Annotated[str, typer.Argument(help="Name of the program that uses it.")]
+    file: Ledger, name: Annotated[str, typer.Argument(help="Name of the program that uses it.")]
 ) -> None:
     """Revoke a key. Takes effect within a second."""
     _keys(file).revoke(name)
 
 
 @api_keys.command("list", cls=PlainCommand)
-def show(file: File) -> None:
+def show(file: Ledger) -> None:
     """List all keys, without their secrets."""
     for key in _keys(file).all().values():
         day = time.strftime("%Y-%m-%d", time.gmtime(key.made))

@@ -87,6 +87,21 @@ def check_host(host: str, open_access: bool) -> None:
         raise ValueError(f"--open is for this machine only, got the host {host!r}: use keys")
 
 
+def check_port(host: str, port: int) -> None:
+    """Raise if the service could not listen there, before anything is made."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as tried:
+        if os.name == "posix":
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as asyncio does
+        try:
+            tried.bind((host, port))
+        except OSError as error:
+            raise ValueError(
+                f"port {port} of {host} cannot be used ({error.strerror}): "
+                "choose another with --port, or --port 0 for a free one"
+            ) from None
+
+
 def first_key(path: str) -> str | None:
     """Return a new key for a ledger that has none."""
     keys = ApiKeys(path)
@@ -151,9 +166,10 @@ def address(made: uvicorn.Server) -> str | None:
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def log_to_stderr(level: str = "INFO") -> None:
+def log_to_stderr(level: str = "INFO", lines: logging.Formatter | None = None) -> None:
+    """Write log lines of the service, as JSON unless `lines` has another form."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter())
+    handler.setFormatter(lines or JsonFormatter())
     for name in ("driftbandit", "uvicorn"):
         logging.getLogger(name).addHandler(handler)
         logging.getLogger(name).setLevel(level)

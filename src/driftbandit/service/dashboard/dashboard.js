@@ -55,6 +55,7 @@ async function follow(signal) {
   const name = chosen((await answer.json()).loops);
   at("empty").hidden = name !== undefined;
   if (name === undefined) return first(), pause(AGAIN);
+  if (at("view").hidden) say("Waiting for the loop. A service that is new on its machine compiles for half a minute.");
   const stream = await ask(`${loopAt(name)}/live`, { signal });
   if (!stream.ok) return await refused(stream), pause(AGAIN);
   for await (const view of events(stream.body)) show(view);
@@ -130,6 +131,7 @@ function complain(text) {
 const whole = value => `${Number((100 * value).toPrecision(3))} %`;
 const percent = value => `${(100 * value).toFixed(1)} %`;
 const signed = value => (value < 0 ? "−" : "+") + number(Number(Math.abs(value).toPrecision(2)));
+const counted = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 const plain = value => (value < 0 ? "−" : "") + number(Math.abs(value));
 const mean = found => found ? plain(Number(found.mean.toPrecision(3))) : "unknown";
 const range = found => found ?
@@ -179,20 +181,20 @@ function tiles({ report, behind, waiting, mode, policy }) {
       (found.left === null ? "" : `, ${short(found.left)} left`), found.mean));
   return [[...values, ...budgets,
     tile("decisions", "decisions", report.decisions.toLocaleString("en"), `${policy}, ${mode}`, report.decisions)],
-    [tile("rewards", "rewards", report.rewards.toLocaleString("en"), `of the latest ${report.recent.toLocaleString("en")} decisions`, report.rewards),
+    [tile("rewards", "rewards", report.rewards.toLocaleString("en"), `of the latest ${counted(report.recent, "decision")}`, report.rewards),
     tile("memory", "memory", memory === null ? "unknown" : number(Math.round(memory)), report.state ?? "rewards", memory),
     tile("exploration", "exploration", percent(report.exploration_share), "chance of another arm", report.exploration_share),
     tile("missing", "no reward in time", percent(report.missing), `${unrewarded(report)}, late ${percent(report.late)}`, report.missing),
-    tile("behind", "learner behind", `${behind.toFixed(1)} s`, `${waiting} examples not trained yet`, behind)]];
+    tile("behind", "learner behind", `${behind.toFixed(1)} s`, `${counted(waiting, "example")} not trained yet`, behind)]];
 }
 
 // ---- the status in words
 
 const WORLD = {
-  "learning": "It is too early to say how steady the world is.",
+  "learning": "It is too early to say whether rewards change over time.",
   "stationary": "The loop sees no change at present.",
-  "drifting": "The world is drifting, and the loop follows it.",
-  "just changed": "A change was just detected: the loop forgets what no longer holds, and learns anew.",
+  "drifting": "Rewards change slowly, and the loop follows.",
+  "just changed": "The loop has just detected a change: it forgets what no longer holds, and learns anew.",
 };
 
 const rounded = (value, relative) => relative ? `${value < 0 ? "−" : "+"}${Math.abs(100 * value).toFixed(0)} %` : signed(value);
@@ -202,7 +204,7 @@ function verdict({ values, uplift }) {
   if (!uplift) return "Cannot say how the loop compares: pass default= with each decision, and explore or hold out a share.";
   const { mean: middle, low, high, relative, better } = uplift;
   const shown = rounded(middle, relative), ends = `95 %: ${rounded(low, relative)} to ${rounded(high, relative)}`;
-  if (better === null) return `Cannot say yet whether the loop beats the default: ${shown} reward (${ends})`;
+  if (better === null) return `Cannot say yet whether the loop beats the default: ${shown} reward (${ends}).`;
   return `${shown} reward over the default (${ends})${better ? "" : ": the default does better"}`;
 }
 
@@ -258,7 +260,19 @@ function plot(box, series, { label = number, range: given, marks = [], span } = 
   series.forEach(each => lines(add(svg, "g", { class: each.look ?? `series series-${each.place}` }), each, x, y));
   const inside = marks.filter(({ moment }) => moment >= x.domain[0] && moment <= x.domain[1]);
   inside.forEach(each => mark(svg, x(each.moment), each, { width, height }));
+  uncovered(svg.querySelectorAll(".mark text"));
   return svg;
+}
+
+// Leave out labels that would cover a later one; their lines stay.
+function uncovered(labels) {
+  const kept = [];
+  for (const label of [...labels].reverse()) {
+    const own = label.getBBox();
+    const hit = kept.some(({ x, y, width }) => y === own.y && own.x < x + width && x < own.x + own.width);
+    if (hit) label.remove();
+    else kept.push(own);
+  }
 }
 
 const marked = ({ detected, happened = [] }) => [
@@ -266,7 +280,8 @@ const marked = ({ detected, happened = [] }) => [
   ...detected.map(moment => ({ moment, text: "change detected", look: "mark", line: 0 }))];
 
 function mark(svg, x, { text, look, line }, { width, height }) {
-  const group = add(svg, "g", { class: look }), isLeft = x > width - 130;
+  const group = add(svg, "g", { class: look }), room = 130;
+  const isLeft = x > width - room || (look.includes("happened") && x > EDGE.left + room); // away from its detection
   add(group, "line", { x1: x, x2: x, y1: EDGE.top, y2: height - EDGE.bottom });
   add(group, "text", { x: x + (isLeft ? -5 : 5), y: EDGE.top + 12 + 15 * line, "text-anchor": isLeft ? "end" : "start" }, text);
 }
@@ -321,7 +336,7 @@ function rewards(curve) {
   return names.map((name, k) => ({ name: nameOf(name), place: Object.hasOwn(PLACES, name) ? PLACES[name] : k + 1,
     points: curve.map(({ start, end, rows, values: { [name]: found } }) => found && {
       x: (start + end) / 2, y: found.mean, low: found.low, high: found.high,
-      text: `${time(start)} to ${time(end)}: ${mean(found)} (${range(found)}), ${rows} decisions` }) }));
+      text: `${time(start)} to ${time(end)}: ${mean(found)} (${range(found)}), ${counted(rows, "decision")}` }) }));
 }
 
 // One band for each arm, on top of each other; the rest is of all other arms.
@@ -348,21 +363,22 @@ const SENTENCES = 3; // of what changed; the table has all
 
 // Says a term in words: "phone*kind=books" is an arm's column together with one of the context.
 function named(term) {
-  if (term === "1") return "all arms";
+  if (term === "1") return "Every arm";
   const [context, arm] = term.includes("*") ? term.split("*") : [undefined, term];
-  return context === undefined ? arm : `${arm} with ${context}`;
+  return context === undefined ? arm : `With ${context}, ${arm}`;
 }
 
 function moved({ term, before, after }, since) {
-  const verb = after > before ? "is liked more" : "is liked less", gone = signed(after - before);
-  return `${named(term)} ${verb}: ${gone} log-odds since ${time(since)} (was ${signed(before)}, is ${signed(after)})`;
+  const verb = after > before ? "now does better" : "now does worse", gone = signed(after - before);
+  return `${named(term)} ${verb}: ${gone} log-odds since ${time(since)} (${signed(before)} before, ${signed(after)} now)`;
 }
 
 function changes({ health: { report: { changed } }, since, detected }) {
   const than = detected.length ? "the state before the latest detected change" : "the middle of the chart";
   at("since").textContent = since === null ? "Not enough history yet." :
     changed.length ? `Compared with ${than} (${time(since)}), the clearest first:` :
-      `No significant changes since ${time(since)}${detected.length ? ", before the latest detected change; the loop may still be learning what changed" : ""}.`;
+      detected.length ? `No significant changes yet since ${time(since)}, just before the latest detected change. The loop may still be learning what changed.` :
+        `No significant changes since ${time(since)}.`;
   at("moved").replaceChildren(...(since === null ? [] : changed.slice(0, SENTENCES)).map(each => element("li", moved(each, since))));
   at("terms").hidden = !changed.length;
   at("changed").tBodies[0].replaceChildren(...changed.map(({ term, before, after, deviation }) => {
@@ -378,7 +394,7 @@ const ASIDE = ["apprentice", "holdout", "fallback", "spent"]; // roles in which 
 // Says in words why an arm was played although its estimate is behind.
 function reason({ role, lead, bonus, probability, costs = {} }) {
   if (ASIDE.includes(role)) return `the default (${role}): `;
-  if (!(lead < 0)) return "";
+  if (!(lead < 0)) return lead + (bonus ?? 0) < 0 && probability <= 0.5 ? "explored: " : "";
   const saved = Object.entries(costs).sort((a, b) => b[1] - a[1])[0];
   if (saved && saved[1] > 0 && probability > 0.5) return `its lower ${saved[0]} outweighs: `;
   const outweighs = bonus === undefined || bonus === null ? probability > 0.5 : lead + bonus > 0;

@@ -88,6 +88,15 @@ class Narrator:
         self._before = self._recent = 0.0  # mean chance of a click that the shop's choices had
         self._noticed = self._recovered = True  # nothing has happened yet
 
+    def opened(self) -> None:
+        """Say what visitors like at first."""
+        on_phone, others = TASTES[0]
+        self._tell(
+            0.0,
+            f"the shop is open: {RATE:.0f} visitors per second like {on_phone} on phones, {others} "
+            "elsewhere; the loop is not told",
+        )
+
     def visited(self, now: float, chosen: float) -> None:
         """Note a visit, `now` seconds after the start, whose choice had this chance of a click."""
         self._recent += (chosen - self._recent) / RECENT
@@ -120,14 +129,12 @@ class Narrator:
     def concluded(self, now: float, report: Mapping[str, Any]) -> None:
         """Say how the loop did next to the shop's default."""
         ours, default = (report["values"].get(name) for name in ("loop", "default"))
-        if ours and default:
-            more = ours["mean"] / default["mean"] - 1.0
-            spans = (f"{each['low']:.2f} to {each['high']:.2f}" for each in (ours, default))
-            own, other = spans
+        if (more := report["uplift"]) and more["relative"]:
+            middle, low, high = (f"{100.0 * more[end]:+.0f} %" for end in ("mean", "low", "high"))
             self._tell(
                 now,
-                f"{more:+.0%} clicks over the default: {ours['mean']:.2f} per visitor "
-                f"(95 %: {own}), where {DEFAULT!r} alone has {default['mean']:.2f} ({other})",
+                f"{middle} clicks over the default (95 %: {low} to {high}): {ours['mean']:.2f} per "
+                f"visitor, where {DEFAULT!r} alone has {default['mean']:.2f}",
             )
 
     def _tell(self, now: float, text: str) -> None:
@@ -178,6 +185,7 @@ def _visits(
     """Send visitors, look at the loop's health every second, and say what happens."""
     shop, narrator = Shop(client), Narrator(lambda line: print(line, flush=True), happened)
     begun, looked, now = time.monotonic(), 0.0, 0.0
+    narrator.opened()
     while not over() and (now := time.monotonic() - begun) < seconds:
         narrator.visited(now, shop.visit(now))
         if now - looked > LOOK:
