@@ -74,6 +74,48 @@ def test_bvd_leaves_the_filippi_point_once_its_gap_exceeds_beta_squared(rounds, 
     assert np.linalg.norm(memory.theta[0]) == pytest.approx(0.3)
 
 
+# What MASTER takes, and what it may hold
+
+
+def test_masters_defaults_and_limits():
+    base = GLBOMD(problem=PROBLEM)
+    plain = MASTER(problem=PROBLEM, base=base)
+    assert (plain.delta, plain.first_order, plain.threshold) == (0.01, 12, 1.0)
+    for allowed in ({"delta": 1.0}, {"first_order": 0}, {"first_order": 39}):
+        MASTER(problem=PROBLEM, base=base, **allowed)
+    for wrong, said in (
+        ({"delta": 1.5}, "delta must lie in"),
+        ({"first_order": -1}, "first_order must be a whole number from 0"),
+        ({"first_order": 40}, "first_order must be below 40, got 40"),
+        ({"threshold": 0.0}, "threshold must be above"),
+        ({"base": "GLBOMD"}, "base must be a policy for the same problem"),
+        ({"base": GLBOMD(problem=replace(PROBLEM, radius=2.0))}, "for the same problem"),
+        ({"problem": replace(PROBLEM, horizon=None)}, "base must be a policy for the same problem"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=said):
+            MASTER(**{"problem": PROBLEM, "base": base} | wrong)
+    endless = replace(PROBLEM, horizon=None)
+    with pytest.raises(ValueError, match="horizon"):
+        MASTER(problem=endless, base=GLBOMD(problem=endless))
+
+
+def test_master_tosses_forty_coins_and_its_base_has_noise_of_its_own():
+    assert MASTER.from_theory(PROBLEM).noise_size == 40
+    sampler = GLBOMD(problem=PROBLEM, exploration="thompson")
+    assert sampler.noise_size > 0
+    assert MASTER(problem=PROBLEM, base=sampler).noise_size == 40 + sampler.noise_size
+
+
+def test_masters_memory_grows_by_learners_and_as_its_base_grows():
+    """Axis 1 counts the orders, so every axis of the base is one further on."""
+    policy = MASTER.from_theory(PROBLEM)
+    grows = policy.growing
+    assert policy.base.growing == {"X": (1,), "r": (1,)}
+    assert (grows.pop("base_X"), grows.pop("base_r")) == ((1, 2), (1, 2))
+    assert grows.keys() >= {"start", "gain", "base_t", "base_theta"}
+    assert set(grows.values()) == {(1,)}
+
+
 # MASTER's tests fire at 9 rhohat and 3 rhohat, exactly
 
 
