@@ -138,7 +138,7 @@ def warm() -> str:
 
 
 def other_methods() -> str:
-    """How many methods of the catalogue AutoDOMD is compared with: all but itself and the oracle."""
+    """Count the methods AutoDOMD is compared with: the catalogue but itself and the oracle."""
     from driftbandit.policies.catalogue import CATALOGUE
 
     return str(len(CATALOGUE) - 2)

@@ -54,7 +54,9 @@ def test_the_study_plays_the_whole_catalogue(panels):
 def test_readmes_ratios_are_to_the_least_regret_of_the_whole_catalogue():
     numbers = [float(x) for x in re.findall(r"\d\.\d\d", said("README.md", "panels"))]
     assert numbers == [round(ratio, 2) for ratio in ratios()]
-    assert int(said("README.md", "othermethods")) == len(CATALOGUE) - 2  # but AutoDOMD and the oracle
+    assert (
+        int(said("README.md", "othermethods")) == len(CATALOGUE) - 2
+    )  # but AutoDOMD and the oracle
 
 
 def test_the_stored_ratios_are_the_same(panels):
