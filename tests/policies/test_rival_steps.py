@@ -116,6 +116,26 @@ def test_masters_memory_grows_by_learners_and_as_its_base_grows():
     assert set(grows.values()) == {(1,)}
 
 
+def test_masters_learners_play_and_value_arms_alone_as_in_company():
+    policy = MASTER.from_theory(replace(PROBLEM, dim=2), base="GLBOMD", first_order=1)
+    rng = np.random.default_rng(5)
+    memory, alone = policy.init(3), [policy.init(1) for _ in range(3)]
+    for _ in range(12):
+        arms, noise = rng.uniform(-0.7, 0.7, (3, 4, 2)), rng.standard_normal((3, policy.noise_size))
+        choice, scores = policy.choose(memory, arms, noise), policy.scores(memory, arms)
+        x, rewards = arms[np.arange(3), choice], (rng.random(3) < 0.5).astype(float)
+        for i, one in enumerate(alone):
+            row = slice(i, i + 1)
+            assert policy.choose(one, arms[row], noise[row]) == choice[row]
+            np.testing.assert_array_equal(policy.scores(one, arms[row]).upper, scores.upper[row])
+            alone[i] = policy.update(one, x[row], rewards[row], noise[row])
+        memory = policy.update(memory, x, rewards, noise)
+    assert memory.t.tolist() == [12, 12, 12]
+    for call in (lambda: policy.choose(memory, arms), lambda: policy.update(memory, x, rewards)):
+        with pytest.raises(ValueError, match="MASTER"):
+            call()
+
+
 # MASTER's tests fire at 9 rhohat and 3 rhohat, exactly
 
 
