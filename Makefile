@@ -5,7 +5,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo reproduce test check lint bench bench-walk bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-sharp bench-lab bench-peers bench-streams bench-suite bench-referee bench-explain \
-  bench-declarations bench-drawn bench-rare bench-budget bench-lockin bench-calendars bench-one-discount bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
+  bench-declarations bench-drawn bench-drawn-parts bench-rare bench-budget bench-lockin bench-calendars bench-one-discount bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
   bench-hostile bench-openfeature bench-deciders bench-telemetry bench-keys bench-erasure bench-chain bench-nights mutants torture docs docs-site dist release-check clean
 
 demo: $(VENV)/.lab        ## a simulated shop whose visitors change, with its dashboard
@@ -126,6 +126,9 @@ bench-declarations: $(VENV)/.test   ## natural declarations of everyday jobs aga
 
 bench-drawn: $(VENV)/.test   ## environments drawn at random: AutoDOMD against the best fixed setting of each
 	$(BIN)/python -m benchmarks.drawn --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found
+
+bench-drawn-parts: $(VENV)/.test   ## which part of AutoDOMD costs what in the worst of these environments
+	$(BIN)/python -m benchmarks.drawn_parts --store && $(BIN)/python -m benchmarks.readme
 
 bench-rare: $(VENV)/.test   ## rare clicks: AutoDOMD against the best fixed setting of each world
 	$(BIN)/python -m benchmarks.rare --store; found=$$?; $(BIN)/python -m benchmarks.readme && exit $$found

@@ -10,8 +10,6 @@ from driftbandit.lab import read_study
 from driftbandit.policies.catalogue import CATALOGUE
 
 ROOT = Path(__file__).parent.parent
-OURS = {"AutoDOMD", "DOMD-GLB", "DOMD-GLB (practical)", "BOB-DOMD"}
-YARDSTICKS = {"Greedy", "Uniform", "Oracle"}
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +27,18 @@ def said(page, name):
     return re.search(rf"<!-- say: {name} -->(.*?)<!-- end -->", (ROOT / page).read_text())[1]
 
 
-def ratios(panels):
-    for means in panels.values():
-        rivals = [regret for name, regret in means.items() if name not in OURS | YARDSTICKS]
-        yield means["AutoDOMD"] / min(rivals)
+def ratios():
+    """What an outsider computes from the regrets of all seeds, and from nothing else."""
+    means = {}
+    with (ROOT / "docs/results/whole-catalogue-seeds.csv").open() as file:
+        for line in csv.DictReader(file):
+            panel, policy = line.pop("environment"), line.pop("policy")
+            regrets = [float(regret) for regret in line.values() if regret]
+            means.setdefault(panel, {})[policy] = sum(regrets) / len(regrets)
+    for panel in means.values():
+        mine = panel.pop("AutoDOMD")
+        del panel["Oracle"]  # it is told theta
+        yield mine / min(panel.values())
 
 
 def test_the_study_plays_the_whole_catalogue(panels):
@@ -45,16 +51,19 @@ def test_the_study_plays_the_whole_catalogue(panels):
     assert kinds == {entry.policy for entry in CATALOGUE}
 
 
-def test_readmes_ratios_are_to_the_least_regret_of_the_whole_catalogue(panels):
+def test_readmes_ratios_are_to_the_least_regret_of_the_whole_catalogue():
     numbers = [float(x) for x in re.findall(r"\d\.\d\d", said("README.md", "panels"))]
-    assert numbers == [round(ratio, 2) for ratio in ratios(panels)]
+    assert numbers == [round(ratio, 2) for ratio in ratios()]
+    assert (
+        int(said("README.md", "othermethods")) == len(CATALOGUE) - 2
+    )  # but AutoDOMD and the oracle
 
 
 def test_the_stored_ratios_are_the_same(panels):
     with (ROOT / "docs/results/panels.csv").open() as file:
         lines = list(csv.DictReader(file))
     assert [x["panel"] for x in lines] == list(panels)
-    for line, ratio in zip(lines, ratios(panels)):
+    for line, ratio in zip(lines, ratios(), strict=True):
         assert float(line["ratio"]) == pytest.approx(ratio, abs=2e-4)
         assert float(line["ratio_low"]) < ratio < float(line["ratio_high"])
 

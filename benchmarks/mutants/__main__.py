@@ -71,6 +71,8 @@ def _stale(made: list[Mutant]) -> set[str]:
 
 if __name__ == "__main__":
     os.environ["MPLBACKEND"] = "Agg"
+    # A child that is forked while libraries have threads waits forever for those it did not get.
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     if os.environ.get("NUMBA_DISABLE_JIT") != "1":  # before numba is imported
         os.environ["NUMBA_DISABLE_JIT"] = "1"
         os.execv(sys.executable, [sys.executable, "-m", "benchmarks.mutants", *sys.argv[1:]])

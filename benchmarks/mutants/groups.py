@@ -26,7 +26,7 @@ RIVALS = (
     *STEPS,
     "tests/policies/test_rivals.py",
     "-k",
-    "not is_its_naive_twin or Bernoulli-0.15",
+    "not rival_is_its_naive_twin or Bernoulli-0.15",
 )
 
 GROUPS = {

@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "driftbandit"
 NOBODY, CLOCK = -1, -2  # what noticed a mutant: the place of a test, or one of these
 NUMBER = struct.Struct("i")
+PATIENCE = 30.0  # seconds that a test may take for each of its seconds of processor time
 
 
 class Child(NamedTuple):
@@ -188,6 +189,8 @@ class Judge:
 
     def passes_in_time(self, place: int) -> bool:
         """The timer kills the child, which then says nothing. It counts processor time, so that a
-        busy machine makes no mutant look noticed."""
-        signal.setitimer(signal.ITIMER_PROF, 10.0 + 5.0 * self.seconds[place])
+        busy machine makes no mutant look noticed; a second one ends what waits without working."""
+        limit = 10.0 + 5.0 * self.seconds[place]
+        signal.setitimer(signal.ITIMER_PROF, limit)
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE * limit)
         return self.passes(place)

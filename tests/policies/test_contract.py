@@ -190,6 +190,42 @@ def test_a_broken_promise_is_always_named():
         check_policy(Stubborn(problem=Problem(dim=3, radius=1.0), regularization=1.0))
 
 
+def broken(method, change):
+    """A LinUCB one of whose methods does something else with what it would have returned."""
+
+    def wrapped(self, *arguments):
+        return change(getattr(LinUCB, method)(self, *arguments), *arguments)
+
+    kind = type("Broken", (LinUCB,), {method: wrapped})
+    kind = dataclasses.dataclass(frozen=True, kw_only=True)(kind)
+    globals()["Broken"] = kind  # where pickle looks for it
+    return kind(problem=Problem(dim=3, radius=1.0), regularization=1.0)
+
+
+@pytest.mark.parametrize(
+    ("method", "change", "said"),
+    [
+        ("init", lambda memory, n: memory._asdict(), "must be a NamedTuple"),
+        ("choose", lambda arm, *_: arm[:1], r"shape \(1,\), not \(n,\)"),
+        ("choose", lambda arm, *_: arm + 0.0, "float64, not whole numbers"),
+        ("choose", lambda arm, *_: arm + 100, "arm that does not exist"),
+        ("choose", lambda arm, *_: arm.nothing, "every learner': it raises AttributeError: 'numpy"),
+        ("update", lambda memory, *_: None, "must return the memory"),
+        ("update", lambda memory, m, x, *_: [memory, x.fill(0)][0], "changed its arguments"),
+        ("update", lambda memory, *_: memory._replace(b=memory.b * np.nan), "theta is NaN after"),
+        ("update", lambda memory, *_: memory._replace(t=memory.t + 1), "must count rounds in t"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_said_in_words(method, change, said):
+    with pytest.raises(AssertionError, match=said):
+        check_policy(broken(method, change))
+
+
+def test_a_class_is_no_policy():
+    with pytest.raises(ValueError, match=r"not the class: make one, as LinUCB\(...\)"):
+        check_policy(LinUCB)
+
+
 def test_a_subclass_does_not_carry_the_name_of_the_paper():
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Wider(LinUCB):

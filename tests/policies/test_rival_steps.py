@@ -74,6 +74,68 @@ def test_bvd_leaves_the_filippi_point_once_its_gap_exceeds_beta_squared(rounds, 
     assert np.linalg.norm(memory.theta[0]) == pytest.approx(0.3)
 
 
+# What MASTER takes, and what it may hold
+
+
+def test_masters_defaults_and_limits():
+    base = GLBOMD(problem=PROBLEM)
+    plain = MASTER(problem=PROBLEM, base=base)
+    assert (plain.delta, plain.first_order, plain.threshold) == (0.01, 12, 1.0)
+    for allowed in ({"delta": 1.0}, {"first_order": 0}, {"first_order": 39}):
+        MASTER(problem=PROBLEM, base=base, **allowed)
+    for wrong, said in (
+        ({"delta": 1.5}, "delta must lie in"),
+        ({"first_order": -1}, "first_order must be a whole number from 0"),
+        ({"first_order": 40}, "first_order must be below 40, got 40"),
+        ({"threshold": 0.0}, "threshold must be above"),
+        ({"base": "GLBOMD"}, "base must be a policy for the same problem"),
+        ({"base": GLBOMD(problem=replace(PROBLEM, radius=2.0))}, "for the same problem"),
+        ({"problem": replace(PROBLEM, horizon=None)}, "base must be a policy for the same problem"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=said):
+            MASTER(**{"problem": PROBLEM, "base": base} | wrong)
+    endless = replace(PROBLEM, horizon=None)
+    with pytest.raises(ValueError, match="horizon"):
+        MASTER(problem=endless, base=GLBOMD(problem=endless))
+
+
+def test_master_tosses_forty_coins_and_its_base_has_noise_of_its_own():
+    assert MASTER.from_theory(PROBLEM).noise_size == 40
+    sampler = GLBOMD(problem=PROBLEM, exploration="thompson")
+    assert sampler.noise_size > 0
+    assert MASTER(problem=PROBLEM, base=sampler).noise_size == 40 + sampler.noise_size
+
+
+def test_masters_memory_grows_by_learners_and_as_its_base_grows():
+    """Axis 1 counts the orders, so every axis of the base is one further on."""
+    policy = MASTER.from_theory(PROBLEM)
+    grows = policy.growing
+    assert policy.base.growing == {"X": (1,), "r": (1,)}
+    assert (grows.pop("base_X"), grows.pop("base_r")) == ((1, 2), (1, 2))
+    assert grows.keys() >= {"start", "gain", "base_t", "base_theta"}
+    assert set(grows.values()) == {(1,)}
+
+
+def test_masters_learners_play_and_value_arms_alone_as_in_company():
+    policy = MASTER.from_theory(replace(PROBLEM, dim=2), base="GLBOMD", first_order=1)
+    rng = np.random.default_rng(5)
+    memory, alone = policy.init(3), [policy.init(1) for _ in range(3)]
+    for _ in range(12):
+        arms, noise = rng.uniform(-0.7, 0.7, (3, 4, 2)), rng.standard_normal((3, policy.noise_size))
+        choice, scores = policy.choose(memory, arms, noise), policy.scores(memory, arms)
+        x, rewards = arms[np.arange(3), choice], (rng.random(3) < 0.5).astype(float)
+        for i, one in enumerate(alone):
+            row = slice(i, i + 1)
+            assert policy.choose(one, arms[row], noise[row]) == choice[row]
+            np.testing.assert_array_equal(policy.scores(one, arms[row]).upper, scores.upper[row])
+            alone[i] = policy.update(one, x[row], rewards[row], noise[row])
+        memory = policy.update(memory, x, rewards, noise)
+    assert memory.t.tolist() == [12, 12, 12]
+    for call in (lambda: policy.choose(memory, arms), lambda: policy.update(memory, x, rewards)):
+        with pytest.raises(ValueError, match="MASTER"):
+            call()
+
+
 # MASTER's tests fire at 9 rhohat and 3 rhohat, exactly
 
 

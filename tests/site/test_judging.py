@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driftbandit import AutoDOMD, Circle, FixedArms, Stationary, simulate
+from driftbandit import AutoDOMD, Circle, FixedArms, Problem, Stationary, simulate
 
 ROOT = Path(__file__).parents[2]
 
@@ -141,6 +141,31 @@ def test_drawn_environments_are_compared_draw_by_draw_and_axis_by_axis(
     assert len(drawn.axes_table().splitlines()) == 6
     assert not set(drawn.CHOOSE) & set(drawn.JUDGE)
     assert not set(drawn.DESIGN) & set(drawn.JUDGED)
+
+
+def test_parts_are_changed_one_at_a_time_in_the_worst_draws(benchmark, monkeypatch, results):
+    parts, tables = benchmark("drawn_parts"), benchmark("tables")
+    monkeypatch.setattr(parts, "HORIZON", 60)
+    monkeypatch.setattr(parts, "DESIGN", range(1000, 1002))
+    judged = {1: 1.2, 2: 0.9, 3: 1.5}
+    tables.write(
+        "drawn",
+        [{"draw": k, "setting": "any", "ratio": v} for k, v in judged.items()]
+        + [{"draw": "all", "setting": "", "ratio": 2.0}],
+    )
+    chosen = {"discount": 0.95, "regularization": 1.0, "bonus": 1.0}
+    tables.write("drawn-settings", [{"draw": k, **chosen} for k in judged])
+    assert parts.worst_draws() == [3, 1]
+    found = list(parts.lines(parts.worst_draws(), range(2), range(2)))
+    here = {(x["changed"], x["where"]): x["ratio"] for x in found}
+    assert here[parts.AS_IT_IS, parts.ELSEWHERE] == 1.0
+    assert len(here) == len(found) == 2 * (len(parts.CHANGES) + 1) + len(parts.CHANGES)
+    alone = parts.variants(AutoDOMD(problem=Problem(dim=2, radius=1.0)), chosen)[parts.ALONE]
+    assert (alone.discounts, alone.regularizations, alone.paces) == ((0.95,), (1.0,), ())
+    tables.write("drawn-parts", found)
+    rows = parts.table().splitlines()
+    assert len(rows) == 2 + len(parts.CHANGES) + 1
+    assert "draw 3, over the best fixed setting" in rows[0]
 
 
 def test_a_run_is_locked_in_by_its_last_rounds(benchmark, monkeypatch, results):

@@ -37,11 +37,16 @@ def check_path_stays_in_the_ball_and_the_budget(environment: Environment) -> Non
     for seed in (0, 5):
         path = environment.path(seed)
         P, G = environment.measure(seed)
-        assert path.shape == (environment.horizon, environment.dim)
+        shape = environment.horizon, environment.dim
+        assert path.shape == shape, f"the path has the shape {path.shape}, not (T, d) = {shape}"
         S = environment.problem.known("radius", "the ball of the path")
-        assert (np.linalg.norm(path, axis=1) <= S * (1 + 1e-12)).all()
+        far = np.linalg.norm(path, axis=1).max()
+        assert far <= S * (1 + 1e-12), (
+            f"theta leaves the ball: its norm is {far:.6g}, and S = {S:g}"
+        )
         assert environment.path_length * (1 + 1e-9) + 1e-12 >= P, "P_T is above the promised budget"
-        assert environment.change_points is None or environment.change_points >= G
+        most = environment.change_points
+        assert most is None or most >= G, f"theta changes {G} times, and change_points is {most}"
 
 
 def _laid_out(environment: Environment, seeds: tuple[int, ...], size: int) -> list[Any]:

@@ -26,15 +26,38 @@ def policy_checks() -> tuple[Callable[[Policy], None], ...]:
     """Every check of a policy, to run one by one."""
     return (
         check_recipe,
+        check_memory_is_arrays_with_a_leading_axis,
+        check_choose_gives_an_arm_for_every_learner,
+        check_update_learns_and_leaves_its_arguments_untouched,
         check_choose_leaves_memory_and_inputs_untouched,
         check_choice_is_the_largest_score,
         check_same_input_same_result,
         check_alone_equals_in_batch,
-        check_memory_is_arrays_with_a_leading_axis,
         check_one_arm,
         check_arms_may_come_and_go,
         check_saved_bandit_continues_bit_for_bit,
     )
+
+
+def check_choose_gives_an_arm_for_every_learner(policy: Policy) -> None:
+    stream = _Stream(policy, n=3)
+    choice = np.asarray(policy.choose(policy.init(3), stream.arms[0], stream.noise[0]))
+    assert choice.shape == (3,), f"choose gives the shape {choice.shape}, not (n,) = (3,)"
+    assert choice.dtype.kind in "iu", f"choose gives {choice.dtype}, not whole numbers"
+    assert ((choice >= 0) & (choice < N_ARMS)).all(), "choose gives an arm that does not exist"
+
+
+def check_update_learns_and_leaves_its_arguments_untouched(policy: Policy) -> None:
+    stream = _Stream(policy, n=3)
+    x, noise = stream.arms[0, :, 0].copy(), stream.noise[0]
+    reward = stream.rewards(x, 0)
+    before = [a.copy() for a in (x, reward, noise)]
+    memory = policy.update(policy.init(3), x, reward, noise)
+    assert memory is not None, "update must return the memory"
+    same((x, reward, noise), before, "update changed its arguments")
+    for name, array in zip(memory._fields, stream.play(policy.init(3))):
+        assert not np.isnan(array).any(), f"{name} is NaN after {ROUNDS} rounds"
+    assert (memory.t == 1).all(), "update must count rounds in t"
 
 
 def check_choose_leaves_memory_and_inputs_untouched(policy: Policy) -> None:
@@ -135,12 +158,15 @@ class _Stream:
         part.arms, part.luck, part.noise = self.arms[:, row], self.luck[:, row], self.noise[:, row]
         return part
 
+    def rewards(self, x: Any, t: int) -> Any:
+        """Return the rewards of contexts (n, d) in round t."""
+        return self.policy.problem.family.draw(0.3 * x[:, 0], self.luck[t])
+
     def play(self, memory: Any) -> Any:
         rows = np.arange(self.luck.shape[1])
-        for arms, luck, noise in zip(self.arms, self.luck, self.noise):
+        for t, (arms, noise) in enumerate(zip(self.arms, self.noise)):
             x = arms[rows, self.policy.choose(memory, arms, noise)]
-            reward = self.policy.problem.family.draw(0.3 * x[:, 0], luck)
-            memory = self.policy.update(memory, x, reward, noise)
+            memory = self.policy.update(memory, x, self.rewards(x, t), noise)
         return memory
 
 

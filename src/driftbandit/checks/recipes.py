@@ -15,16 +15,25 @@ from driftbandit.recipe import Recipe
 
 def run_checks(checks: Iterable[Callable[..., None]], subject: Any, *more: Any) -> None:
     """Run checks one by one; an AssertionError names the promise that is broken, and where."""
+    if isinstance(subject, type):
+        name = subject.__name__
+        raise ValueError(f"a check needs an object, not the class: make one, as {name}(...)")
     for check in checks:
         try:
             check(subject, *more)
-        except AssertionError as error:
-            if str(error):
+        except Exception as error:
+            if isinstance(error, AssertionError) and str(error):
                 raise
             promise = check.__name__.removeprefix("check_").replace("_", " ")
-            line = traceback.extract_tb(error.__traceback__)[-1].line
-            said = f"{type(subject).__name__} breaks the promise {promise!r}: not true is `{line}`"
-            raise AssertionError(said) from error
+            head = f"{type(subject).__name__} breaks the promise {promise!r}"
+            raise AssertionError(f"{head}: {_fault(error)}") from error
+
+
+def _fault(error: Exception) -> str:
+    """Return the line whose condition does not hold, or what was raised instead."""
+    if isinstance(error, AssertionError):
+        return f"not true is `{traceback.extract_tb(error.__traceback__)[-1].line}`"
+    return f"it raises {type(error).__name__}" + (f": {error}" if str(error) else "")
 
 
 def check_recipe(recipe: Any) -> None:

@@ -46,11 +46,16 @@ def glr(sums: Floats) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class DAL(Policy):
-    """DAL over any base policy; GLB-OMD unless another is given, such as LinUCB.
+    """DAL (Gerogiannis et al. 2025), our reading, over any base policy: GLB-OMD unless another is
+    given, such as LinUCB.
 
-    The base decides and learns in free rounds only. `delta` is the probability of a false alarm in
-    one stream. `reading` says which threshold the test has: "practical", the one that experiments
-    use, or "theorem", which no change can meet at small horizons.
+    A stream of n rewards has changed if max over s of s (n - s) / n (mean of the first s - mean of
+    the rest)^2 / (2 sigma^2) is above log(4 n^{3/2} / delta), sigma half the range. In the k-th
+    episode a share min(1/2, sqrt(k d log T / T)) of the rounds is forced; the base decides and
+    learns in the others only.
+
+    `delta` is the probability of a false alarm in one stream. `reading` says which threshold the
+    test has: "practical", the one above, or "theorem", which no change can meet at small horizons.
     """
 
     base: Policy

@@ -29,7 +29,8 @@ def restarted(memory: Any, fresh: Any, period: int) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class RestartedWeightedOFUL(LinUCB):
-    """Restarted WeightedOFUL+: ridge regression in which a round counts 1 / sigma^2,
+    """Restarted WeightedOFUL+ (Wang et al. 2025), our reading: ridge regression in which a round
+    counts 1 / sigma^2,
 
     sigma = max(deviation of a reward, alpha, gamma ||x||_{V^-1}^{1/2}).
 
@@ -82,8 +83,9 @@ class Layers(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RestartedSAVE(Policy):
-    """Restarted SAVE+: a round goes to the coarsest layer l in which its context is still
-    uncertain, ||x||_{V_l^-1} >= 2^-l, and counts so little there that this norm becomes 2^-l.
+    """Restarted SAVE+ (Wang et al. 2025), our reading: a round goes to the coarsest layer l in
+    which its context is still uncertain, ||x||_{V_l^-1} >= 2^-l, and counts so little there that
+    this norm becomes 2^-l.
 
     Each layer estimates the variance of its rewards. An arm is worth the least of its layers'
     optimistic values.

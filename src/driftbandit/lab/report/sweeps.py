@@ -144,10 +144,12 @@ def _draw_map(ax: Any, grid: Grid, size: float) -> None:
     values = np.array(grid.regrets)
     ax.imshow(values, aspect="auto", cmap="viridis_r", alpha=0.75)
     best = np.unravel_index(np.nanargmin(values), values.shape)
+    dark = 0.35 * np.nanmin(values) + 0.65 * np.nanmax(values)  # above it cells are dark
     for place, value in np.ndenumerate(values):
         if np.isfinite(value):
             box = {"boxstyle": "round", "fc": "none", "ec": "k"} if place == best else None
             words = {"ha": "center", "va": "center", "fontsize": size - 1.0}
+            words["color"] = "white" if value > dark else "black"
             ax.text(place[1], place[0], f"{value:.3g}", bbox=box, **words)
     ax.set_xticks(range(len(grid.across)), [f"{v:g}" for v in grid.across])
     ax.set_yticks(range(len(grid.down)), [f"{v:g}" for v in grid.down])

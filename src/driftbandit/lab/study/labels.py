@@ -49,7 +49,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown word."""
     known = sorted(known)
     near = closest(word, known)
-    return f": did you mean {near!r}?" if near else f": known are {', '.join(known)}"
+    names = (repr(name) if "," in name else name for name in known)
+    return f": did you mean {near!r}?" if near else f": known are {', '.join(names)}"
 
 
 def _unknown(label: str, match: re.Match[str], known: list[str]) -> str:
