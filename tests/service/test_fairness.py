@@ -17,11 +17,12 @@ from types import SimpleNamespace
 import pytest
 
 from driftbandit import DOMD, Category, Features, Loop, Number, Reward, plugins
+from driftbandit.service.fairness import PATIENCE, PIECE, Shares, Turns
 from driftbandit.service.http import connections
 from driftbandit.service.http.auth import ApiKeys
 from driftbandit.service.limits import Limits, UnderWay
 from driftbandit.service.pool import loop_pool
-from driftbandit.service.pool.batcher import GROUP, SCORED, Batcher, FairQueue, Submission
+from driftbandit.service.pool.batcher import GROUP, SCORED, SMALL, Batcher, FairQueue, Submission
 from serving import ARMS, NEWS, Process, ask, in_thread, until_ready
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
@@ -188,24 +189,32 @@ def in_loop(test):
     asyncio.run(run())
 
 
+def heavy(*keys):
+    """Shares in which these keys have cost much, beside one that asked just now."""
+    shares = Shares()
+    for key in ("light", *keys):
+        shares.note(key)
+    for key in keys:
+        shares.charge(key, 1e6)
+    return shares
+
+
 def test_keys_have_equal_shares():
     def check():
-        queued, loop = FairQueue(), object()
+        queued, loop = FairQueue(Shares()), object()
         for _ in range(24):
-            queued.put(submission("hostile", loop, 1000))
-        assert taken(queued) == {"hostile": GROUP}
+            queued.put(submission("big", loop, 1000))
+        assert taken(queued) == {"big": GROUP}
         for key in ("one", "two", "three"):
-            queued.put(submission(key, loop, 1))
-        found = taken(queued)
-        assert found == {"one": 1, "two": 1, "three": 1, "hostile": GROUP // 4}
-        assert taken(queued) == {"hostile": GROUP // 4}  # the others asked just now
+            queued.put(submission(key, loop, GROUP))
+        assert taken(queued) == dict.fromkeys(("big", "one", "two", "three"), GROUP // 4)
 
     in_loop(check)
 
 
 def test_a_share_is_bounded_by_the_arms_it_scores():
     def check():
-        queued, loop = FairQueue(), object()
+        queued, loop = FairQueue(Shares()), object()
         queued.put(submission("slates", loop, 10, scored=10 * SCORED))
         queued.put(submission("arms", loop, 100, scored=100 * SCORED // 10))
         assert taken(queued) == {"slates": 1, "arms": 5}
@@ -214,9 +223,114 @@ def test_a_share_is_bounded_by_the_arms_it_scores():
     in_loop(check)
 
 
+def test_no_key_is_heavy_alone():
+    shares = Shares()
+    shares.note("only")
+    shares.charge("only", 1e6)
+    assert not shares.is_heavy("only")
+    shares.note("other")
+    assert shares.is_heavy("only")
+    assert not shares.is_heavy("other")
+    shares.charge("other", 0.6e6)  # more than half as much
+    assert not shares.is_heavy("only")
+
+
+def test_a_heavy_key_waits_while_a_lighter_one_asks():
+    shares = heavy("hostile")
+    assert not shares.must_wait("hostile")
+    with shares.under_way("hostile"), shares.under_way("hostile"):
+        assert not shares.must_wait("hostile")  # not for itself
+        with shares.under_way("light"):
+            assert shares.must_wait("hostile")
+            assert not shares.must_wait("light")
+        assert not shares.must_wait("hostile")
+
+
+def test_groups_of_heavy_keys_are_small_and_apart():
+    def check():
+        shares, loop = heavy("hostile", "slates"), object()
+        queued = FairQueue(shares)
+        queued.put(submission("hostile", loop, 1000))
+        queued.put(submission("slates", loop, 5, scored=5 * SCORED))
+        queued.put(submission("light", loop, 3))
+        assert taken(queued) == {"light": 3}
+        assert taken(queued) == {"hostile": SMALL}
+        assert taken(queued) == {"slates": 1}  # heavy keys take turns
+        assert taken(queued) == {"hostile": SMALL}
+        group = queued.take()
+        queued.put(submission("light", loop, 1))
+        assert [part.of.key for part in queued.take()] == ["light"]  # beside a heavy group
+        queued.done(group)
+
+    in_loop(check)
+
+
+def test_a_piece_waits_for_lighter_keys_but_not_for_long():
+    def check():
+        shares, loop = heavy("hostile"), object()
+        queued = FairQueue(shares)
+        queued.put(submission("hostile", loop, 20))
+        with shares.under_way("light"):
+            begun = time.monotonic()
+            assert taken(queued) == {"hostile": SMALL}
+            assert time.monotonic() - begun >= 0.8 * PATIENCE
+
+    in_loop(check)
+
+
+def test_the_event_loop_does_one_piece_of_a_heavy_key_at_a_time():
+    """Between two pieces other tasks go on, and the heavy keys take turns."""
+
+    async def run():
+        turns, order = Turns(heavy("hostile", "other")), []
+
+        async def ask_for(key):
+            await turns.wait(key)
+            order.append(key)
+
+        tasks = [asyncio.ensure_future(ask_for("hostile")) for _ in range(5)]
+        tasks += [asyncio.ensure_future(ask_for("other")) for _ in range(3)]
+        tasks[1].cancel()
+        await ask_for("light")
+        assert order == ["light"]
+        while len(order) < 8:
+            before = len(order)
+            await asyncio.sleep(0)
+            assert len(order) <= before + 1
+        assert order == ["light", *["hostile", "other"] * 3, "hostile"]
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_long_work_is_done_in_pieces():
+    """Other tasks go on in between, and the result is what it would be at once."""
+
+    async def run():
+        turns, seen, done = Turns(Shares()), [0], []
+
+        async def look():
+            while not done:
+                seen[0] += 1
+                await asyncio.sleep(0)
+
+        def work(k):
+            time.sleep(2 * PIECE)
+            return k * k
+
+        looking = asyncio.ensure_future(look())
+        assert await turns.each("key", work, range(20)) == [k * k for k in range(20)]
+        done.append(True)
+        await looking
+        assert seen[0] >= 19
+        assert await turns.each("key", work, []) == []
+
+    asyncio.run(run())
+
+
 def test_requests_that_have_timed_out_are_left_out():
     def check():
-        queued, loop = FairQueue(), object()
+        queued, loop = FairQueue(Shares()), object()
         late = [submission("key", loop, 200), submission("other", loop, 1)]
         for one in late:
             queued.put(one)
@@ -232,7 +346,7 @@ def test_requests_that_have_timed_out_are_left_out():
 
 def test_every_call_is_made_once_and_in_order():
     def check():
-        queued, loops = FairQueue(), [object(), object()]
+        queued, loops = FairQueue(Shares()), [object(), object()]
         sent = [submission(f"k{k % 3}", loops[k % 2], 1 + 37 * k % 150, 20) for k in range(30)]
         for one in sent:
             queued.put(one)
@@ -264,7 +378,7 @@ def test_loops_that_do_not_answer_hold_up_no_other_loop():
     """Threads that wait for them are replaced."""
     go, free = threading.Event(), threading.Event()
     free.set()
-    batcher = Batcher(SimpleNamespace(close_if_stopped=None))
+    batcher = Batcher(SimpleNamespace(close_if_stopped=None), Shares())
 
     async def run():
         stuck = [

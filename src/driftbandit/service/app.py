@@ -13,6 +13,7 @@ from driftbandit import __version__
 from driftbandit.service.api.loops import Service
 from driftbandit.service.dashboard.live import LiveViews
 from driftbandit.service.dashboard.page import dashboard
+from driftbandit.service.fairness import Shares, Turns
 from driftbandit.service.http.auth import ApiKeys, Authenticator, KeyAuthenticator, OpenAccess
 from driftbandit.service.http.gateway import Gateway, Page, Receive, Scope, Send
 from driftbandit.service.http.hosts import HostCheck
@@ -44,9 +45,11 @@ class Application:
         telemetry: Telemetry | None = None,
     ) -> None:
         self._pool = LoopPool(os.fspath(path), *([] if opener is None else [opener]))
-        self._batcher = Batcher(self._pool)
+        shares = Shares()
+        self._batcher = Batcher(self._pool, shares)
         self.views = LiveViews(self._pool, limits := limits or Limits())
-        service = Service(self._pool, self._batcher, limits, Metrics(self._pool), self.views)
+        metrics, turns = Metrics(self._pool), Turns(shares)
+        service = Service(self._pool, self._batcher, limits, metrics, self.views, turns)
         self._light, self._heavy = (ThreadPoolExecutor(n, "driftbandit api") for n in (THREADS, 1))
         own = OpenAccess() if open_access else KeyAuthenticator(ApiKeys(path))
         self._authenticator = authenticator or own

@@ -329,7 +329,8 @@ def plain(value: Any, depth: int = DEPTH + 8) -> Any:
     if isinstance(value, Mapping):
         return {_name(k): plain(v, depth - 1) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(v, depth - 1) for v in value]
+        is_plain = depth > 1 and _is_plain(value)  # as most are, and they may be long
+        return list(value) if is_plain else [plain(v, depth - 1) for v in value]
     if isinstance(value, np.ndarray):
         return plain(value.tolist(), depth)
     if isinstance(value, np.floating):  # the item of a long double is a long double again
@@ -343,6 +344,14 @@ def plain(value: Any, depth: int = DEPTH + 8) -> Any:
     if isinstance(value, float):
         return _finite(value)
     return _odd(value)
+
+
+def _is_plain(values: list[Any] | tuple[Any, ...]) -> bool:
+    """Return whether values are as JSON knows them, without looking into each in Python."""
+    kinds = {*map(type, values)}
+    if float not in kinds:
+        return kinds <= PLAIN
+    return kinds == {float} and all(map(math.isfinite, values))
 
 
 def _name(key: Any) -> str:

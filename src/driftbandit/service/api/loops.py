@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from driftbandit.loop.deciding.types import Decision, Slate
 from driftbandit.loop.loop import Loop
 from driftbandit.service.dashboard.live import LiveViews
 from driftbandit.service.errors import LedgerError, RefusedError, problem
+from driftbandit.service.fairness import Turns
 from driftbandit.service.limits import Limits
 from driftbandit.service.ops.metrics import Metrics
 from driftbandit.service.pool.batcher import Batcher, LoopCalls
@@ -26,6 +28,7 @@ class Service(NamedTuple):
     limits: Limits
     metrics: Metrics
     views: LiveViews
+    turns: Turns
 
 
 class Call(NamedTuple):
@@ -107,7 +110,7 @@ def repair(call: Call) -> Reply:
 
 
 async def decide(call: Call) -> Reply:
-    scored = _scored(call, [call.body])
+    scored = _total(call, [_size(call, call.body)])
     found = await call.submit_one("decide", _asked(call.body), scored)
     call.service.views.note(call.path["name"], found)
     return Reply(200, _response(found))
@@ -115,54 +118,52 @@ async def decide(call: Call) -> Reply:
 
 async def decide_batch(call: Call) -> Reply:
     """Each decision is made or refused on its own; a ledger that has stopped refuses all."""
-    answers = await _each(call, "decide")
-    for each in answers:
-        if not isinstance(each, Exception):
-            call.service.views.note(call.path["name"], each)
-    entries = [
-        m.BatchEntry(problem=problem(each))
-        if isinstance(each, Exception)
-        else m.BatchEntry(_response(each))
-        for each in answers
-    ]
-    return Reply(200, m.BatchResponse(entries))
+
+    def entry(made: Decision | Slate | Exception) -> m.BatchEntry:
+        if isinstance(made, Exception):
+            return m.BatchEntry(problem=problem(made))
+        call.service.views.note(call.path["name"], made)
+        return m.BatchEntry(_response(made))
+
+    return Reply(200, m.BatchResponse(await _each(call, "decide", entry)))
 
 
 async def record(call: Call) -> Reply:
     """Store decisions that a client made, each on its own."""
-    entries = [
-        m.RecordEntry(problem=problem(each)) if isinstance(each, Exception) else m.RecordEntry(each)
-        for each in await _each(call, "record_fallback")
-    ]
-    return Reply(200, m.RecordsResponse(entries))
+
+    def entry(made: str | Exception) -> m.RecordEntry:
+        failed = isinstance(made, Exception)
+        return m.RecordEntry(problem=problem(made)) if failed else m.RecordEntry(made)
+
+    return Reply(200, m.RecordsResponse(await _each(call, "record_fallback", entry)))
 
 
-async def _each(call: Call, kind: str) -> list[Any]:
-    """Many calls of one kind; in place of one that is refused stands the error."""
-    decisions = call.body.decisions
-    call.service.limits.check_batch(decisions)
-    scored = _scored(call, decisions)
-    answers = await call.submit([(kind, _asked(each)) for each in decisions], scored)
-    for each in answers:
-        if isinstance(each, LedgerError):
-            raise each
-    return answers
+async def _each(call: Call, kind: str, entry: Callable[[Any], Any]) -> list[Any]:
+    """Make many calls of one kind, and return an entry for each, also for one that is refused."""
+    decisions, each = call.body.decisions, partial(call.service.turns.each, call.key)
+    sizes = await each(partial(_size, call), decisions)
+    scored = _total(call, sizes)
+    asked = await each(lambda one: (kind, _asked(one)), decisions)
+    answers = await call.submit(asked, scored)
+    for answer in answers:
+        if isinstance(answer, LedgerError):
+            raise answer
+    return await each(entry, answers)
 
 
-def _scored(call: Call, decisions: Sequence[m.DecisionRequest | m.FallbackRecord]) -> int:
+def _size(call: Call, asked: m.DecisionRequest | m.FallbackRecord) -> tuple[int, int]:
+    """Return how many arms a decision scores, and the bytes of its answer."""
+    arms = asked.arms
+    if arms is None:
+        catalogue = call.loop.runtime.definition.now.catalogue
+        arms = {} if catalogue is None else catalogue.arms
+    return call.service.limits.check_decision(arms, asked.k)
+
+
+def _total(call: Call, sizes: Sequence[tuple[int, int]]) -> int:
     """Return how many arms a request scores; raise if that, or the answer, would be too much."""
-    limits, catalogue, scored, size = (
-        call.service.limits,
-        call.loop.runtime.definition.now.catalogue,
-        0,
-        0,
-    )
-    offered = {} if catalogue is None else catalogue.arms
-    for each in decisions:
-        arms = offered if each.arms is None else each.arms
-        more, longer = limits.check_decision(arms, each.k)
-        scored, size = scored + more, size + longer
-    limits.check_total(scored, call.loop.features.size, size)
+    scored, answer = sum(each[0] for each in sizes), sum(each[1] for each in sizes)
+    call.service.limits.check_total(scored, call.loop.features.size, answer)
     return scored
 
 

@@ -12,8 +12,9 @@ import time
 import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args, get_type_hints
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
@@ -22,10 +23,10 @@ from driftbandit.service.api.loops import Call, Reply, Service
 from driftbandit.service.errors import MEDIA, RefusedError, headers, problem, without_path
 from driftbandit.service.http.auth import Authenticator
 from driftbandit.service.http.hosts import HostCheck
-from driftbandit.service.limits import Owner, RateLimiter, TooManyError, UnderWay
+from driftbandit.service.limits import SMALL, Owner, RateLimiter, TooManyError, UnderWay
 from driftbandit.service.ops.telemetry import Telemetry
 from driftbandit.service.routes import AS_TOML, Route
-from driftbandit.service.schema.messages import ProblemDetails
+from driftbandit.service.schema.messages import BatchResponse, Parts, ProblemDetails
 
 Decoders = dict[str, Callable[[bytes], Any]]  # by media type
 Scope = MutableMapping[str, Any]
@@ -53,7 +54,7 @@ class Endpoint(NamedTuple):
     parameters: list[str]
     is_async: bool
     has_loop: bool
-    is_batch: bool
+    part: Callable[[msgspec.Raw], Any] | None  # reads a decision of a batch
     takes_turn: bool  # with other requests of its key; not what is read for long
 
 
@@ -86,6 +87,7 @@ class Gateway:
         self._light, self._heavy = light, heavy
         self._seconds = service.limits.seconds
         self._rates, self._under_way = RateLimiter(service.limits.rate), UnderWay(service.limits)
+        self._shares, self._turns = service.turns.shares, service.turns
         self._pages = pages
         self._tree: dict[Any, Any] = {}
         for route in routes:
@@ -97,10 +99,10 @@ class Gateway:
             node = node.setdefault(PARAMETER if part[0] == "{" else part, {})
         names = [part[1:-1] for part in parts if part[0] == "{"]
         is_async = inspect.iscoroutinefunction(route.act)
-        is_batch = "decisions" in getattr(route.body, "__struct_fields__", ())
+        part = _part(route)
         takes_turn = not route.heavy and route.answers[0][1] != "stream"
-        known = is_async, route.needs_loop, is_batch, takes_turn
-        endpoint = Endpoint(route, _decoders(route), names, *known)
+        known = is_async, route.needs_loop, part, takes_turn
+        endpoint = Endpoint(route, _decoders(route, part is not None), names, *known)
         node.setdefault(None, {})[route.method] = endpoint
 
     def find(self, method: str, path: str) -> tuple[Endpoint, dict[str, str]]:
@@ -145,10 +147,8 @@ class Gateway:
                 return await _send(send, 200, page.text, page.media, page.headers)
             endpoint, names = self.find(method, path)
             route = endpoint.route
-            reply = await self._reply(endpoint, names, scope, receive, held)
-            status, text, media, more = answer = reply
-            if media == JSON:
-                text = encode(text)
+            answer, text = await self._reply(endpoint, names, scope, receive, held)
+            status, _, media, more = answer
         except Exception as error:
             told, more = await self._refusal(error)
             status, text, media = told.status, told, MEDIA
@@ -188,19 +188,23 @@ class Gateway:
         scope: Scope,
         receive: Receive,
         held: list[tuple[Owner, int]],
-    ) -> Reply:
+    ) -> tuple[Reply, Any]:
+        """Return an answer, and what is sent of it."""
         route, head = endpoint.route, dict(scope["headers"])
         loop: Any = None
         if route.role is None:
-            return route.act(Call(self._service, names, {}, None, loop))
+            reply = route.act(Call(self._service, names, {}, None, loop))
+            return reply, encode(reply.message)
         header = head.get(b"authorization")
         key = self._authenticator.check(header and header.decode("latin-1"), route.role).name
         if (connection := scope.get("connection")) is not None:
             connection.admit(key)
+        self._shares.note(key)
         self._rates.take(key)
         query, body, reading = _query(scope) if route.query else {}, None, False
         try:
             async with asyncio.timeout(self._seconds):
+                await self._turns.wait(key)
                 if endpoint.has_loop:
                     loop = await self._service.pool.wait_for(names["name"])
                 size = self._size(endpoint.decoders, head)
@@ -211,12 +215,14 @@ class Gateway:
                 if endpoint.decoders:
                     reading = True
                     raw, reading = await self._read(receive), False
-                    body = self._decoded(endpoint, head, raw, key)
                 known = head.get(b"if-none-match")
-                call = Call(self._service, names, query, body, loop, key)
-                if known is not None:
-                    call = call._replace(known=known.decode("latin-1"))
-                return await self._act(endpoint, call)
+                tag = None if known is None else known.decode("latin-1")
+                with self._shares.under_way(key) if endpoint.takes_turn else nullcontext():
+                    if endpoint.decoders:
+                        body = await self._decoded(endpoint, head, raw, key)
+                    call = Call(self._service, names, query, body, loop, key, tag)
+                    reply = await self._act(endpoint, call)
+                    return reply, await self._encoded(reply, key)
         except TimeoutError:
             if reading:
                 raise RefusedError(408, "the body took too long: send it at once") from None
@@ -240,15 +246,34 @@ class Gateway:
         self._service.limits.check_body(size)
         return size
 
-    def _decoded(self, endpoint: Endpoint, head: dict[bytes, bytes], raw: bytes, key: str) -> Any:
+    async def _decoded(
+        self, endpoint: Endpoint, head: dict[bytes, bytes], raw: bytes, key: str
+    ) -> Any:
         """Return the message in a body; what it holds counts for the rate of its key."""
-        self._service.limits.check_values(raw)
-        body = endpoint.decoders[_kind(head)](raw)
-        calls = len(body.decisions) if endpoint.is_batch else 1
+        limits, calls = self._service.limits, 1
+        if len(raw) > SMALL:
+            await self._turns.wait(key)
+        with self._shares.charged(key):
+            limits.check_values(raw)
+            body = endpoint.decoders[_kind(head)](raw)
         if endpoint.route.every_loop:
             calls = max(1, len(self._service.pool.names))
+        if endpoint.part is not None:
+            calls = len(body.decisions)
+            limits.check_batch(body.decisions)
         self._rates.charge(key, max(calls, len(raw) // CHARGED) - 1)
+        if endpoint.part is not None:
+            body.decisions = await self._turns.each(key, endpoint.part, body.decisions)
         return body
+
+    async def _encoded(self, reply: Reply, key: str) -> Any:
+        """Return what is sent; a long list of decisions is written some at a time."""
+        if reply.media != JSON:
+            return reply.message
+        if not isinstance(reply.message, BatchResponse):
+            return encode(reply.message)
+        parts = await self._turns.each(key, encode, reply.message.decisions)
+        return b'{"decisions":[%b]}' % b",".join(parts)
 
     async def _read(self, receive: Receive) -> bytes:
         parts, size, more = [], 0, True
@@ -275,13 +300,32 @@ def _nothing() -> RefusedError:
     return RefusedError(404, "there is nothing here: /openapi.json lists what there is")
 
 
-def _decoders(route: Route) -> Decoders:
+def _decoders(route: Route, is_batch: bool) -> Decoders:
+    """Return what reads a body, by its type; the decisions of a batch are left as they are."""
     if route.body is None:
         return {}
-    found: Decoders = {JSON: msgspec.json.Decoder(route.body).decode}
+    found: Decoders = {JSON: msgspec.json.Decoder(Parts if is_batch else route.body).decode}
     if route.body in AS_TOML:
         found[TOML] = lambda raw: msgspec.convert(tomllib.loads(raw.decode()), route.body)
     return found
+
+
+def _part(route: Route) -> Callable[[msgspec.Raw], Any] | None:
+    """Return what reads a decision of a batch, if the body is one."""
+    if "decisions" not in getattr(route.body, "__struct_fields__", ()):
+        return None
+    (kind,) = get_args(get_type_hints(route.body)["decisions"])
+    decode, where = msgspec.json.Decoder(kind).decode, "`$.decisions[...]"
+
+    def read(raw: msgspec.Raw) -> Any:
+        try:
+            return decode(raw)
+        except msgspec.ValidationError as error:
+            told = str(error).replace("`$", where, 1)
+            told += "" if where in told else f" - at {where}`"
+            raise msgspec.ValidationError(told) from None
+
+    return read
 
 
 def _kind(head: dict[bytes, bytes]) -> str:

@@ -1,7 +1,8 @@
 """Calls that wait at the same time are made together: one thread computes, one write stores.
 
 Every API key that waits for a loop gets the same share of a group, and a request with many calls
-is made in parts. So a key that asks for much waits for itself, and hardly holds up the others.
+is made in parts. A key that is heavy has small groups of its own, one at a time, and they wait
+while a lighter key has a request under way (service/fairness.py).
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from typing import Any, NamedTuple
 
 from driftbandit.loop.loop import Loop
 from driftbandit.service.errors import LedgerError
+from driftbandit.service.fairness import PATIENCE, Shares
 from driftbandit.service.pool.loop_pool import LoopPool
 
+CALL = 20  # arms that cost as much as a call by itself
 GROUP = 64  # calls that share a write
 SCORED = 1000  # arms that a group scores, unless one call alone has more
+SMALL, FEW = 8, 250  # calls of a group of a heavy key, and arms that it scores
 THREADS = 2  # one computes while the other waits for the disk
-RECENT = 1.0  # seconds in which a key counts as one that asks
 MOST = 32  # threads, when loops do not answer
 STALLED = 0.25  # seconds after which a group no longer counts as busy: other loops get a thread
 
@@ -62,25 +65,28 @@ class Part(NamedTuple):
 
 class FairQueue:
     """Submissions that wait, by loop and key. Threads take groups; loops take turns, and the keys
-    of a loop have equal shares of a group. A loop has at most `THREADS` groups under way."""
+    of a loop have equal shares of a group. A loop has at most `THREADS` groups under way. Of heavy
+    keys there is one group at a time, so that a thread is free for the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, shares: Shares) -> None:
+        self._shares = shares
         self._waiting: dict[Loop, dict[str, deque[Submission]]] = {}
         self._groups: Counter[Loop] = Counter()  # under way
-        self._seen: dict[str, dict[str, float]] = {}  # by name of a loop: when keys asked last
-        self._lock = threading.Lock()  # guards the three above
+        self._heavy: dict[Submission, float] = {}  # of heavy keys, under way: since when
+        self._held: dict[str, float] = {}  # heavy keys that wait for others: since when
+        self._lock = threading.Lock()  # guards the four above; then it takes that of the shares
         self._news: queue.SimpleQueue[bool] = queue.SimpleQueue()  # False: stop when all is made
+        shares.freed.append(self._freed)
 
     def put(self, one: Submission) -> None:
         with self._lock:
             self._waiting.setdefault(one.loop, {}).setdefault(one.key, deque()).append(one)
-            self._seen.setdefault(one.name, {})[one.key] = time.monotonic()
         self._news.put(True)
 
     def take(self) -> list[Part]:
         """Wait for a group of one loop; return an empty one at the end."""
         while True:
-            goes_on = self._news.get()
+            goes_on = self._next()
             with self._lock:
                 found, left = self._group(), bool(self._waiting)
             if left and found:
@@ -90,6 +96,17 @@ class FairQueue:
                 time.sleep(0.0 if found else 0.001)  # another thread makes what is left
             if found or not (goes_on or left):
                 return found
+
+    def _next(self) -> bool:
+        """Wait until there may be something to do; return False if it is the end."""
+        try:
+            return self._news.get(timeout=PATIENCE if self._held or self._heavy else None)
+        except queue.Empty:
+            return True
+
+    def _freed(self) -> None:
+        if self._held:
+            self._news.put(True)
 
     def _group(self) -> list[Part]:
         for loop in list(self._waiting):
@@ -102,25 +119,41 @@ class FairQueue:
             if group:
                 self._groups[loop] += 1
                 return group
+        if not self._waiting:
+            self._held.clear()
         return []
 
     def _parts(self, keys: dict[str, deque[Submission]]) -> list[Part]:
-        """Take the share of every key; the first key is the last one the next time. A key that
-        asked just now has its share, too: it may ask again while this group is made."""
-        active = self._active(next(iter(keys.values()))[0].name)
-        calls, scored, group = GROUP // active, SCORED // active, list[Part]()
-        for key in list(keys):
-            group += self._share(keys[key], max(1, calls), scored)
-            waiting = keys.pop(key)
-            if waiting:
-                keys[key] = waiting
-        return group
+        """Take the share of every key; the first key is the last one the next time."""
+        light = [key for key in keys if not self._shares.is_heavy(key)]
+        calls, scored, group = GROUP // max(1, len(light)), SCORED // max(1, len(light)), []
+        for key in light:
+            group += self._taken(keys, key, max(1, calls), scored)
+        return group or self._small(keys)
 
-    def _active(self, name: str) -> int:
-        seen, latest = self._seen[name], time.monotonic() - RECENT
-        for key in [key for key, when in seen.items() if when < latest]:
-            del seen[key]
-        return max(1, len(seen))
+    def _small(self, keys: dict[str, deque[Submission]]) -> list[Part]:
+        """Take a small group of a heavy key whose turn it is."""
+        now = time.monotonic()
+        if any(now - since < STALLED for since in self._heavy.values()):
+            return []
+        for key in list(keys):
+            waits = self._shares.must_wait(key)
+            if waits and now - self._held.setdefault(key, now) < PATIENCE:
+                continue
+            self._held.pop(key, None)
+            if group := self._taken(keys, key, SMALL, FEW):
+                self._heavy[group[0].of] = now
+                return group
+        return []
+
+    def _taken(
+        self, keys: dict[str, deque[Submission]], key: str, calls: int, scored: int
+    ) -> list[Part]:
+        """Take a share of a key, which is then behind the others."""
+        found, waiting = self._share(keys[key], calls, scored), keys.pop(key)
+        if waiting:
+            keys[key] = waiting
+        return found
 
     def _share(self, waiting: deque[Submission], calls: int, scored: int) -> list[Part]:
         found: list[Part] = []
@@ -146,6 +179,7 @@ class FairQueue:
             for part in group:
                 part.of.busy = False
             loop = group[0].of.loop
+            self._heavy.pop(group[0].of, None)
             self._groups[loop] -= 1
             if not self._groups[loop]:
                 del self._groups[loop]
@@ -162,8 +196,8 @@ class Batcher:
     """Takes requests that wait, and makes the calls of each loop together. Its threads only ever
     meet loops that are open. If all of them wait for loops that do not answer, it starts more."""
 
-    def __init__(self, pool: LoopPool) -> None:
-        self._pool, self._queue = pool, FairQueue()
+    def __init__(self, pool: LoopPool, shares: Shares) -> None:
+        self._pool, self._shares, self._queue = pool, shares, FairQueue(shares)
         self._busy: dict[threading.Thread, float] = {}  # since when
         self._threads: list[threading.Thread] = []
         self._looking = False
@@ -220,16 +254,23 @@ class Batcher:
         self._threads.remove(me)
 
     def _make(self, group: list[Part]) -> None:
-        first = group[0].of
+        first, begun = group[0].of, time.thread_time()
         calls = [call for part in group for call in part.of.calls[part.first : part.end]]
         try:
             made = first.loop.submit_many(calls)
         except Exception as error:
             made = [error] * len(calls)
+        self._charge(group, time.thread_time() - begun)
         if any(isinstance(each, LedgerError) for each in made):
             self._pool.close_if_stopped(first.name, first.loop)
         with suppress(RuntimeError):  # the server has stopped meanwhile
             first.answer.get_loop().call_soon_threadsafe(_answer, group, made)
+
+    def _charge(self, group: list[Part], seconds: float) -> None:
+        """Charge keys for what the group has cost, by calls and by the arms that they score."""
+        work = [(part.end - part.first) * (CALL + part.of.scored) for part in group]
+        for part, each in zip(group, work):
+            self._shares.charge(part.of.key, seconds * each / sum(work))
 
 
 def _answer(group: list[Part], made: list[Any]) -> None:

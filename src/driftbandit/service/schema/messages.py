@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, get_type_hints
 
-from msgspec import Struct, defstruct, field
+from msgspec import Raw, Struct, defstruct, field
 
 from driftbandit.loop.candidates.comparison import Comparison, Lead, Loss, Standing
 from driftbandit.loop.candidates.lost_rewards import ArmLoss
@@ -75,6 +75,12 @@ class FallbackBatch(Struct, forbid_unknown_fields=True):
     """Many decisions that a client made; each is recorded or refused on its own."""
 
     decisions: list[FallbackRecord]
+
+
+class Parts(Struct, forbid_unknown_fields=True):
+    """A batch whose decisions are not read yet: they are read some at a time."""
+
+    decisions: list[Raw]
 
 
 class RewardRequest(Struct, forbid_unknown_fields=True):
