@@ -214,7 +214,7 @@ def health(runtime: Runtime, since: float | None) -> Health:
         **memory(runtime.learner, lines, runtime.writer.believed),
         bias=bias,
         calibration=bins,
-        misfits=misfits(judged, definition.latest.features, reward),
+        misfits=() if pairs else misfits(lines, definition.latest.features, reward),
         values=values,
         uplift=uplift(values["loop"], values["default"], reward.goal),
         curve=curve(lines, targets, reward),
