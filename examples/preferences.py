@@ -26,9 +26,7 @@ def preferred(pair, code, t):
 models = ["chatty", "coder", "terse"]
 loop = Loop(
     ":memory:",
-    features=Features(
-        context={"code": Number(0, 1)}, arm={"model": Category(models)}
-    ),
+    features=Features(context={"code": Number(0, 1)}, arm={"model": Category(models)}),
     reward=Preference(wait="10min"),
     arms={name: {"model": name} for name in models},
     exploration=0.05,
@@ -45,9 +43,7 @@ for t in range(PROMPTS):
     clicks = [each for each in clicks if each[0] > now]
     pair = loop.decide({"code": code}, k=2, id=f"prompt {t}", at=now)
     if rng.random() < 0.7:  # others never say
-        clicks.append(
-            (now + rng.uniform(10, 500), pair.id, preferred(pair, code, t))
-        )
+        clicks.append((now + rng.uniform(10, 500), pair.id, preferred(pair, code, t)))
     best = max(models, key=lambda model: quality(model, code, t))
     shown.append(pair.arms[0] == best)
 
@@ -59,7 +55,7 @@ for when, part in (
     ("at the end", slice(-300, None)),
 ):
     print(f"{when}: the best answer comes first in {np.mean(shown[part]):.0%}")
-played = loop.decide({"code": 1.0}, at=60.0 * PROMPTS)  # one answer, for those not asked
+played = loop.decide({"code": 1.0}, at=60.0 * PROMPTS)  # one answer, no question
 print(f"alone: {played.arm} rather than {played.why.runner_up}")
 print(f"all audits agree: {all(each.agrees for each in loop.audits())}")
 loop.close()

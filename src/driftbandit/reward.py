@@ -137,9 +137,9 @@ class Preference(Reward):
     """Which of two arms that were shown side by side is the better one, as people say.
 
     A loop shows both with `decide(..., k=2)`, and `prefer(id, position)` says which one was
-    preferred. Its learner is that of Bradley and Terry: the arm w is preferred to l with probability
-    1/(1 + exp(-(x_w - x_l)'theta)). So it learns from differences of rows, which may be twice as
-    long as a row. `wait` is that of a `Reward`.
+    preferred. The model is that of Bradley and Terry: the arm w is preferred to l with probability
+    1/(1 + exp(-(x_w - x_l)'theta)). So the loop learns from differences of rows, which may be twice
+    as long as a row. `wait` is that of a `Reward`.
 
     >>> Preference(wait="10min")
     Preference(wait=600.0)

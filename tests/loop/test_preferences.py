@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from serving import ask, in_thread
 
 from driftbandit import (
     DOMD,
@@ -28,6 +27,7 @@ from driftbandit import (
     Reward,
     Thompson,
 )
+from serving import ask, in_thread
 
 FEATURES = Features(
     context={"hard": Number(0, 1)}, arm={"model": Category(["small", "middle", "large"])}
@@ -66,13 +66,14 @@ def play(loop, n, seed=0, start=0.0, strength=STRENGTH, late=5.0):
 
 
 def trained_by_hand(log, features=FEATURES, policy=DOMD):
-    """Train a bandit on x_first - x_second of what the log says was trained, in order of windows."""
+    """Train a bandit on x_first - x_second of what the log says was trained."""
     bandit = Bandit(policy(problem=features.problem(Preference())))
     rows = [row for row in log.to_dicts() if row["status"] == "trained"]
     for first, second in zip(rows[::2], rows[1::2]):
         assert (first["id"], first["position"], second["position"]) == (second["id"], 0, 1)
         assert first["reward"] + second["reward"] == 1.0
-        x, y = (features.encode(json.loads(row["context"]), [ARMS[row["arm"]]])[0] for row in (first, second))
+        context, arms = json.loads(first["context"]), [ARMS[first["arm"]], ARMS[second["arm"]]]
+        x, y = features.encode(context, arms)
         bandit.update(x - y, first["reward"])
     return bandit
 
@@ -121,7 +122,8 @@ def test_replays_restarts_and_audits_give_the_same(tmp_path, rule, wait):
     audits = [*loop.audits()]
     assert [each.id for each in audits] == [each.id for each in made]
     assert all(each.agrees for each in audits)
-    assert loop.audit(made[-1].id).why == made[-1].why[0]
+    told, why = loop.audit(made[-1].id).whys, made[-1].why
+    assert [each.terms for each in told] == [each.terms for each in why]
     again = loop.decide({"hard": 0.5}, k=2, id="x", at=3000.0)
     assert loop.decide({"hard": 0.5}, k=2, id="x", at=3001.0) == again
     last = loop.runtime.learner.theta.copy()
@@ -131,7 +133,7 @@ def test_replays_restarts_and_audits_give_the_same(tmp_path, rule, wait):
     assert not np.array_equal(last, theta)
     log = Log.read(path)
     with pytest.raises(ValueError, match="a pair: a preference says which arm is better"):
-        log.sample
+        list(log.sample)
 
 
 def test_probabilities_of_pairs_are_exact():
@@ -166,7 +168,8 @@ def test_late_repeated_corrected_and_missing_answers():
     loop.close_windows(200.0)
     log = loop.log()
     rows = {(row["id"], row["position"]): row for row in log.to_dicts()}
-    told = [(rows[id, j]["status"], rows[id, j]["reward"]) for id in (*ids, "early") for j in (0, 1)]
+    found = [rows[id, j] for id in (*ids, "early") for j in (0, 1)]
+    told = [(row["status"], row["reward"]) for row in found]
     assert told == [
         ("trained", 0.0), ("trained", 1.0),
         ("missing", None), ("missing", None),
@@ -203,8 +206,8 @@ def test_late_answers_are_trained_where_their_decision_was_shown():
 def test_the_first_word_closes_a_pair_without_a_wait():
     loop = opened(reward=Preference())
     pair = loop.decide({"hard": 0.5}, k=2, at=0.0)
-    assert loop.prefer(pair.id, 1, at=1e5) == "counted"
-    assert loop.prefer(pair.id, 0, at=1e5 + 1) == "late"
+    assert loop.prefer(pair.id, 1, at=5000.0) == "counted"
+    assert loop.prefer(pair.id, 0, at=5001.0) == "late"
     assert loop.runtime.learner.examples == 1
     loop.close()
 
@@ -213,8 +216,7 @@ def test_it_follows_a_change_and_beats_a_loop_that_hears_nothing():
     """Regret is counted over decisions; the two loops differ in the preferences alone."""
     found = {}
     for heard in (True, False):
-        loop, rng = opened(policy=AutoDOMD, exploration=0.05, half_life=None), np.random.default_rng(3)
-        best = []
+        loop, rng, best = opened(policy=AutoDOMD, exploration=0.05), np.random.default_rng(3), []
         for k in range(500):
             strength = STRENGTH if k < 250 else {"small": 3.0, "middle": 1.0, "large": 0.0}
             pair = loop.decide({"hard": float(rng.random())}, k=2, id=f"{k}", at=10.0 * k)
@@ -225,7 +227,7 @@ def test_it_follows_a_change_and_beats_a_loop_that_hears_nothing():
         found[heard] = np.mean(best[150:250]), np.mean(best[400:])
         loop.close()
     assert min(found[True]) > 0.75
-    assert max(found[False]) < 0.75
+    assert min(found[False]) < 0.4  # it stays with the arm that it began with
     assert sum(found[True]) > sum(found[False]) + 0.5
 
 

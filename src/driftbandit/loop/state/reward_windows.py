@@ -250,13 +250,12 @@ class RewardWindows:
         id, k = str(event.id), event.k
         values = self._values(k)
         found = OpenDecision(event.seq, event.at, event.key, k, values)
-        if self.early and (early := self.early.pop(id, None)):
-            if counts := early.apply_to(found):
-                self.counts.update(counts)
-                self._rewarded[id] = early.first
-                if not values:
-                    self._rewarded.pop(id)
-                    return Effect("cancelled", [])
+        early = self.early.pop(id, None) if self.early else None
+        if early and (counts := early.apply_to(found)):
+            self.counts.update(counts)
+            if not values:
+                return Effect("cancelled", [])
+            self._rewarded[id] = early.first
         if event.data.startswith(SPENT):
             self.accounts.decide(event, priced)
         self.open[id] = found

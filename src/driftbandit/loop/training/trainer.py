@@ -116,11 +116,9 @@ class Trainer:
         rows of a pair."""
         if not self.candidates.definition.now.declaration.learns_preferences:
             return self._single_rows([(each.decision, each.position) for each in examples])
-        rows = self._single_rows([(each.decision, j) for each in examples for j in range(SIZE)])
-        return {
-            (each.decision, each.position): difference(*(rows[each.decision, j] for j in range(SIZE)))
-            for each in examples
-        }
+        seqs = [each.decision for each in examples]
+        rows = self._single_rows([(seq, j) for seq in seqs for j in range(SIZE)])
+        return {(seq, None): difference(rows[seq, 0], rows[seq, 1]) for seq in seqs}
 
     def _single_rows(self, keys: list[RowKey]) -> dict[RowKey, Floats | None]:
         """Return the rows of arms at positions: from memory, or encoded again from the log."""
