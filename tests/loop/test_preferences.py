@@ -329,7 +329,7 @@ def test_calls_that_do_not_go_together_are_refused():
         (lambda: loop.shadow("other", policy=AutoDOMD), "compares no candidates"),
         (lambda: loop.configure(guard=Guard()), "knows no guard"),
         (lambda: Guard(metrics={"a": Preference()}), "needs its range"),
-        (lambda: Log.read(loop.log(), reward=Preference()), "a Preference is none"),
+        (lambda: Log.read(loop.log(), reward=Preference()), "not what one earns"),
     ]
     before = loop.head
     for call, words in refusals:

@@ -55,8 +55,8 @@ class Log:
                 raise ValueError(f"{name} must be {kind.__name__}(...), got {validate.show(given)}")
         if isinstance(reward, Preference) and reward != source.about.get("reward"):
             raise ValueError(
-                "a log has rewards, and a Preference is none: pass reward=Reward(0, 1), or read "
-                "the ledger of the loop"
+                "a Preference says which arm is better and not what one earns, so nothing can be "
+                "evaluated by it: pass reward=Reward(0, 1)"
             )
         self._features, self._reward = features, reward
         self._own = features == source.about.get("features")  # which the log was written with
