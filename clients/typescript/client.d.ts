@@ -66,6 +66,8 @@ export class Client {
   decide(context: Columns, options?: DecideOptions): Promise<Decision>;
   /** Say what a decision gave, or a position of a slate; return what became of it. */
   reward(id: string, value: number, options?: Position): Promise<Outcome>;
+  /** Say which arm of a pair was better, that at position 0 or 1; return what became of it. */
+  prefer(id: string, position: 0 | 1): Promise<Outcome>;
   /** Record another number about a decision, such as its cost. */
   metric(id: string, name: string, value: number, options?: Position): Promise<void>;
   /** Say that a decision, or a position of a slate, was never shown. */

@@ -51,6 +51,12 @@ export class Client {
     return (await this.#call("PUT", path, { value, position }, true)).outcome;
   }
 
+  async prefer(id, position) {
+    const path = `/decisions/${part(id)}/preference`;
+    await this.#sendFirst(id);
+    return (await this.#call("PUT", path, { position }, true)).outcome;
+  }
+
   async metric(id, name, value, { position } = {}) {
     const path = `/decisions/${part(id)}/metrics/${part(name)}`;
     await this.#sendFirst(id);

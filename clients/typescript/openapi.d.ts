@@ -172,6 +172,26 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/v1/loops/{name}/decisions/{id}/preference": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        /**
+         * Say which arm of a pair was better
+         * @description Needs a key with the role 'reward'.
+         */
+        readonly put: operations["prefer"];
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/v1/loops/{name}/decisions/{id}/why": {
         readonly parameters: {
             readonly query?: never;
@@ -1103,8 +1123,8 @@ export interface components {
         };
         /**
          * OutcomeResponse
-         * @description What became of a reward or a cancel: counted, corrected, cancelled, late, held, unknown; a
-         *         metric is recorded.
+         * @description What became of a reward, a preference or a cancel: counted, corrected, cancelled, late, held,
+         *         unknown; a metric is recorded.
          */
         readonly OutcomeResponse: {
             readonly outcome: string;
@@ -1161,6 +1181,15 @@ export interface components {
             readonly costs?: {
                 readonly [key: string]: number;
             };
+        };
+        /**
+         * PreferenceRequest
+         * @description Which arm of a pair was better: that at `position` 0 or 1.
+         */
+        readonly PreferenceRequest: {
+            readonly position: number;
+            /** @default null */
+            readonly at?: number | string | null;
         };
         /**
          * PromotionRequest
@@ -2247,6 +2276,123 @@ export interface operations {
         readonly requestBody: {
             readonly content: {
                 readonly "application/json": components["schemas"]["RewardRequest"];
+            };
+        };
+        readonly responses: {
+            /** @description OK */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["OutcomeResponse"];
+                };
+            };
+            /** @description What is wrong, and the remedy */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description What is wrong, and the remedy */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description What is wrong, and the remedy */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description What is wrong, and the remedy */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description What is wrong, and the remedy */
+            readonly 408: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description What is wrong, and the remedy */
+            readonly 413: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description What is wrong, and the remedy */
+            readonly 415: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description What is wrong, and the remedy */
+            readonly 422: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description What is wrong, and the remedy */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description What is wrong, and the remedy */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    readonly prefer: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                readonly name: string;
+                readonly id: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody: {
+            readonly content: {
+                readonly "application/json": components["schemas"]["PreferenceRequest"];
             };
         };
         readonly responses: {

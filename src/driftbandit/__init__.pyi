@@ -98,6 +98,7 @@ from .policies.variance import RestartedWeightedOFUL as RestartedWeightedOFUL
 from .prediction import Prediction as Prediction
 from .problem import Problem as Problem
 from .recipe import Recipe as Recipe
+from .reward import Preference as Preference
 from .reward import Reward as Reward
 from .simulation import Run as Run
 from .simulation import simulate as simulate

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from driftbandit import validate
 from driftbandit.durations import seconds
-from driftbandit.families import Binomial, Bounded, Family
+from driftbandit.families import Bernoulli, Binomial, Bounded, Family
 from driftbandit.recipe import Recipe
 
 GOALS, INVALID = ("max", "min"), ("clip", "error")
@@ -49,6 +49,7 @@ class Reward(Recipe):
     missing: float | None = None
     invalid: str = "clip"
     counts: bool = False
+    reach: ClassVar[float] = 1.0  # norm of what is learnt from, in norms of a row
 
     def __post_init__(self) -> None:
         for name, allowed in (("goal", GOALS), ("invalid", INVALID)):
@@ -129,6 +130,36 @@ class Reward(Recipe):
         part = np.asarray(mean, dtype=float) / (self.range if self.counts else 1.0)
         good = 1.0 - part if self.goal == "min" else part
         return self.low + good * self.range
+
+
+@dataclass(frozen=True)
+class Preference(Reward):
+    """Which of two arms that were shown side by side is the better one, as people say.
+
+    A loop shows both with `decide(..., k=2)`, and `prefer(id, position)` says which one was
+    preferred. The model is that of Bradley and Terry: the arm w is preferred to l with probability
+    1/(1 + exp(-(x_w - x_l)'theta)). So the loop learns from differences of rows, which may be twice
+    as long as a row. `wait` is that of a `Reward`.
+
+    >>> Preference(wait="10min")
+    Preference(wait=600.0)
+    """
+
+    low: float = field(default=0.0, init=False, repr=False)
+    high: float = field(default=1.0, init=False, repr=False)
+    _: KW_ONLY
+    goal: str = field(default="max", init=False, repr=False)
+    missing: float | None = field(default=None, init=False, repr=False)
+    invalid: str = field(default="error", init=False, repr=False)
+    counts: bool = field(default=False, init=False, repr=False)
+    reach: ClassVar[float] = 2.0
+
+    @property
+    def family(self) -> Family:
+        return Bernoulli()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"type": "Preference", "wait": self.wait}
 
 
 def _whole(value: float) -> int | None:

@@ -112,7 +112,7 @@ def test_a_default_that_is_paused_is_not_played():
         assert loop.record_fallback(AGE, id="f", default="a") == "recorded"  # it was played
         for name in "bc":
             loop.retire_arm(name)
-        with pytest.raises(ValueError, match="there is no arm"):
+        with pytest.raises(ValueError, match="no arm is on offer: resume or add one"):
             loop.decide(AGE, default="a")
 
 
@@ -177,6 +177,15 @@ def test_shares_are_exact_in_the_log(exploration):
             for name, (least, most) in bounds.items():
                 assert least <= p[name] <= most
         assert all(each.agrees for each in loop.audits())
+
+
+def test_shares_of_an_arm_that_is_not_there_are_told(caplog):
+    with opened(shares={"a": (0, 0.5)}) as loop:
+        assert "shares" not in caplog.text
+        loop.configure(shares={"aa": (0, 0.5)})
+        assert "shares name 'aa', which the catalogue does not have" in caplog.text
+        loop.add_arm("aa", {"type": "x"})
+        assert loop.decide(AGE).probabilities["aa"] <= 0.5
 
 
 def test_one_arm_alone_is_played_whatever_its_share():

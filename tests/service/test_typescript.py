@@ -25,6 +25,8 @@ INSTALL = ["npm", "install", "--no-package-lock", "--ignore-scripts", "--no-audi
 def url(tmp_path, no_wait_for_the_disk):
     with in_thread(tmp_path / "a.db", limits=Limits(rate=1e6)) as port:
         assert ask(port, "PUT", "/v1/loops/news", {**NEWS, "arms": ARMS})[0] == 201
+        arena = {**NEWS, "reward": {"type": "Preference", "wait": "10min"}, "arms": ARMS}
+        assert ask(port, "PUT", "/v1/loops/arena", arena)[0] == 201
         yield f"http://127.0.0.1:{port}"
 
 

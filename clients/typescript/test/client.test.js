@@ -63,6 +63,10 @@ test("arms by name, and slates", async () => {
   assert.equal(slate.arm, null);
   assert.equal(await client.reward(slate.id, 1, { position: 1 }), "counted");
   assert.equal(await client.cancel(slate.id, { position: 0 }), "cancelled");
+  const arena = direct("arena"); // learns from preferences
+  const pair = await arena.decide({ age: 31 }, { k: 2 });
+  assert.equal(await arena.prefer(pair.id, 1), "counted");
+  assert.equal(await arena.prefer(pair.id, 0), "corrected");
 });
 
 test("an answer that is lost is asked for again, under the same id", async () => {

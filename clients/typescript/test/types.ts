@@ -16,7 +16,8 @@ export async function decides(client: Client): Promise<Arm | null> {
   await client.decide(context, { arms: [{ price: shares[0] }, { price: 2 }], default: [0, 1], k: 2 });
   await client.decide(context, { arms: { summer: { price: 1 } }, id: "d1" });
   const outcome: string = await client.reward(decision.id, 1, { position: 0 });
-  await client.metric(decision.id, outcome, 1);
+  const preferred: string = await client.prefer(decision.id, 1);
+  await client.metric(decision.id, outcome + preferred, 1);
   await client.cancel(decision.id, { position: 1 });
   return decision.arm;
 }
@@ -32,6 +33,8 @@ export async function mistakes(client: Client): Promise<void> {
   await client.decide(context, { arm: "summer" });
   // @ts-expect-error: a reward is a number
   await client.reward("d1", "1");
+  // @ts-expect-error: a pair has two arms
+  await client.prefer("d1", 2);
   // @ts-expect-error: a position, too
   await client.cancel("d1", { position: "0" });
 }

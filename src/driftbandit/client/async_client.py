@@ -50,6 +50,7 @@ class AsyncClient:
     send = _awaited(Exchange.send)
     decide_many = _awaited(Exchange.decide_many)
     reward = _awaited(Exchange.reward)
+    prefer = _awaited(Exchange.prefer)
     cancel = _awaited(Exchange.cancel)
     metric = _awaited(Exchange.metric)
     add_arm = _awaited(Exchange.add_arm)

@@ -51,6 +51,7 @@ class Client:
     send = _blocking(Exchange.send)
     decide_many = _blocking(Exchange.decide_many)
     reward = _blocking(Exchange.reward)
+    prefer = _blocking(Exchange.prefer)
     cancel = _blocking(Exchange.cancel)
     metric = _blocking(Exchange.metric)
     add_arm = _blocking(Exchange.add_arm)

@@ -138,6 +138,14 @@ class Exchange:
         path, said = f"/decisions/{quote(id, '')}/reward", {"value": value, "position": position}
         return str((yield from self._call("PUT", path, said))["outcome"])
 
+    def prefer(self, id: str, position: int) -> Steps[str]:
+        """Say which arm of a pair was better, that at position 0 or 1 of a decision with k=2, as
+        `Loop.prefer` does."""
+        if id in self._outbox:
+            yield from self.send()
+        path, said = f"/decisions/{quote(id, '')}/preference", {"position": position}
+        return str((yield from self._call("PUT", path, said))["outcome"])
+
     def cancel(self, id: str, *, position: int | None = None) -> Steps[str]:
         """Say that a decision, or a position of a slate, was never shown."""
         if id in self._outbox:

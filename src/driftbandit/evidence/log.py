@@ -20,7 +20,7 @@ from driftbandit.evidence.reading.menus import Menus
 from driftbandit.evidence.reading.row_counts import RowCounts
 from driftbandit.features import Features
 from driftbandit.problem import Problem
-from driftbandit.reward import Reward
+from driftbandit.reward import Preference, Reward
 
 
 class Examples(NamedTuple):
@@ -53,6 +53,11 @@ class Log:
         for name, kind, given in (("features", Features, features), ("reward", Reward, reward)):
             if given is not None and not isinstance(given, kind):
                 raise ValueError(f"{name} must be {kind.__name__}(...), got {validate.show(given)}")
+        if isinstance(reward, Preference) and reward != source.about.get("reward"):
+            raise ValueError(
+                "a Preference says which arm is better and not what one earns, so nothing can be "
+                "evaluated by it: pass reward=Reward(0, 1)"
+            )
         self._features, self._reward = features, reward
         self._own = features == source.about.get("features")  # which the log was written with
         self.menus = Menus(arms)

@@ -147,7 +147,8 @@ class Features(Recipe):
                 f"reward must be a Reward(0, 1) or a family such as Bernoulli(), got "
                 f"{validate.show(reward)}"
             )
-        return Problem(dim=self.size, family=family, context_norm=self.norm, items=self.plan.items)
+        norm = self.norm * getattr(reward, "reach", 1.0)  # of differences of rows: twice that
+        return Problem(dim=self.size, family=family, context_norm=norm, items=self.plan.items)
 
     def encode(self, context: Mapping[str, Any], arms: Any, counts: Counts | None = None) -> Floats:
         """A row for every arm, (N, size), from raw values by name.

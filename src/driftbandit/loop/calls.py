@@ -16,6 +16,7 @@ from driftbandit.durations import moment
 from driftbandit.loop.config import Settings
 from driftbandit.loop.deciding import slates
 from driftbandit.loop.deciding.choose import NO_VOTES, chances, decided, role
+from driftbandit.loop.deciding.pairs import SIZE, expected
 from driftbandit.loop.deciding.payloads import Choice, again
 from driftbandit.loop.deciding.pricing import SPENT_ROLE, is_empty, priced
 from driftbandit.loop.deciding.request import request
@@ -79,6 +80,11 @@ class Calls:
             raise ValueError("answers are sticky, and each belongs to a key: pass key=")
         if key is None and self._declaration.key is not None:
             raise ValueError(f"each {self._declaration.key} has a learner of its own: pass key=")
+        if self._declaration.learns_preferences and k not in (None, SIZE):
+            raise ValueError(
+                "a preference is between two arms: pass k=2 to show a pair, or leave k out to play "
+                f"the best arm, got k={validate.show(k)}"
+            )
         when = None if at is None else moment(at, 0.0)
         return request(
             context, arms, default, k, id=id, key=key, at=when, fallback=fallback,
@@ -119,16 +125,18 @@ class Calls:
             answer = Answer(none, [[] for _ in none], none, played)
             return Choice(asked, answer, seq, version, view, X, Estimate(X[0]), NO_VOTES)
         votes = self._votes(asked, played, settings, at) if settings.trials else NO_VOTES
-        arms, p = decided(settings, asked, played, seed, X, view, votes)
+        pairs = self._declaration.learns_preferences
+        arms, p = decided(settings, asked, played, seed, X, view, votes, pairs=pairs)
         if votes:
             words = (*seed, asked.id, view.policy)
             live = chances(settings.exploration, settings, asked, view, X[0], words)
             votes = {LIVE: Vote(live, view.aged), **votes}
         estimate = view.bandit.estimate
         z = estimate.values(X[np.arange(len(arms)), arms])
-        means = np.atleast_1d(version.policy.problem.family.mu(z)).tolist()
+        family = version.policy.problem.family
+        means = expected(z, family) if pairs else np.atleast_1d(family.mu(z)).tolist()
         answer = Answer([*arms], p.tolist(), means, played)
-        return Choice(asked, answer, seq, version, view, X, estimate, votes)
+        return Choice(asked, answer, seq, version, view, X, estimate, votes, pairs)
 
     def _votes(self, asked: Request, played: str, settings: Settings, at: float) -> Votes:
         def view(_: str, one: Learner) -> View:
@@ -203,12 +211,32 @@ class Calls:
 
     def reward(self, id: str, value: float, *, position: Any = None, at: Any = None) -> Pending:
         """Return a reward that is to be stored."""
+        if self._declaration.learns_preferences:
+            raise ValueError(
+                "this loop learns from preferences: show two arms with decide(..., k=2), and say "
+                "with prefer(id, position) which one was better"
+            )
         _, clipped = self._declaration.reward.inside(value)
         raw = min(max(float(value), -validate.LARGEST), validate.LARGEST)  # JSON has no infinity
         return _said("reward", id, RewardGiven(raw, clipped), position, at)
 
+    def prefer(self, id: str, position: int, *, at: Any = None) -> Pending:
+        """Return a preference that is to be stored: it is the reward of a pair, 1 for its first
+        arm and 0 for its second one."""
+        if not self._declaration.learns_preferences:
+            raise ValueError(
+                "this loop learns from rewards: use reward(id, value), or declare a loop with "
+                "reward=Preference(wait=...)"
+            )
+        place = validate.count("position", position, "of the better arm, from 0", least=0)
+        if place >= SIZE:
+            raise ValueError(f"position must be 0 or 1, that of the better arm, got {place}")
+        return _said("reward", id, RewardGiven(1.0 - place, clipped=False), None, at)
+
     def cancel(self, id: str, *, position: Any = None, at: Any = None) -> Pending:
         """Return a cancel that is to be stored."""
+        if position is not None and self._declaration.learns_preferences:
+            raise ValueError("a pair is shown or not as a whole: leave position out")
         return _said("cancel", id, Cancel(), position, at)
 
     def metric(
@@ -244,6 +272,7 @@ class Calls:
             "decide": self.ask,
             "record_fallback": self._fallback,
             "reward": self.reward,
+            "prefer": self.prefer,
             "cancel": self.cancel,
             "metric": self.metric,
         }

@@ -26,7 +26,7 @@ from driftbandit.policies.auto import AutoDOMD
 from driftbandit.policies.domd import DOMD
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.recipe import Recipe
-from driftbandit.reward import Reward
+from driftbandit.reward import Preference, Reward
 
 CLOCKS = ("wall", "events")
 MODES = ("active", "apprentice")
@@ -94,7 +94,7 @@ class Guard(Recipe):
     def __post_init__(self) -> None:
         for name, metric in self.metrics.items():
             validate.text("a metric's name", name)
-            if not isinstance(metric, Reward):
+            if not isinstance(metric, Reward) or isinstance(metric, Preference):
                 raise ValueError(
                     f"metric {name!r} needs its range, such as Reward(0, 1, goal='min'), got "
                     f"{validate.show(metric)}"
@@ -265,6 +265,8 @@ class Declaration(Recipe):
         if self.population != AUTO:
             population = validate.positive("population", self.population, "in rewards, or 'auto'")
             self._set(population=population)
+        if self.learns_preferences:
+            self._check_preferences()
         if self.prior is not None:
             prior = self.prior if isinstance(self.prior, Prior) else Prior(self.prior)
             self._set(prior=prior.resolved(self.features, self.reward, dict(self.arms or ())))
@@ -275,6 +277,23 @@ class Declaration(Recipe):
             raise ValueError(
                 f"retention must be longer than wait, {self.reward.wait:g} s, got "
                 f"{self.retention:g} s"
+            )
+
+    @property
+    def learns_preferences(self) -> bool:
+        """Whether people say which of two arms is better, instead of what an arm gave."""
+        return isinstance(self.reward, Preference)
+
+    def _check_preferences(self) -> None:
+        """Raise for options that need rewards: a preference compares two arms and has no scale."""
+        remedies = {"key": "leave it out", "prior": "there is no expected reward, so leave it out"}
+        for name, remedy in remedies.items():
+            if getattr(self, name) is not None:
+                raise ValueError(f"a loop that learns from preferences knows no {name}: {remedy}")
+        if self.policy.problem.items is not None:
+            raise ValueError(
+                "a loop that learns from preferences knows no Item, because a pair would need two "
+                "slots at once: declare the column as a Category"
             )
 
     def _policy(self) -> RowPolicy:
@@ -291,7 +310,8 @@ class Declaration(Recipe):
                 "policy must be DOMD or AutoDOMD, or one of them made for features.problem(reward),"
                 f" got {validate.show(policy)}"
             )
-        if (policy.problem.dim, policy.problem.family) != (problem.dim, problem.family):
+        short = self.learns_preferences and policy.problem.context_norm < problem.context_norm
+        if short or (policy.problem.dim, policy.problem.family) != (problem.dim, problem.family):
             raise ValueError(
                 f"the policy was made for {policy.problem}: make it with "
                 "problem=features.problem(reward)"
@@ -414,6 +434,12 @@ class Settings(Recipe):
         """Raise unless a loop that was declared this way can decide by these settings."""
         if self.guard:
             self.guard.check_wait(declared.reward)
+        if declared.learns_preferences and (self.guard or self.budget):
+            name = "guard" if self.guard else "budget"
+            raise ValueError(
+                f"a loop that learns from preferences knows no {name}, because a preference says "
+                "which arm is better and not what it earns: leave it out"
+            )
         if None not in (self.sticky, declared.retention) and self.sticky > declared.retention:
             raise ValueError(
                 f"sticky must be at most retention, {declared.retention:g} s, because answers are "

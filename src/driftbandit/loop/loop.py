@@ -159,9 +159,9 @@ class Loop:
 
     def submit_many(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:
         """Many calls that wait for the disk only once: ("decide", {"context": ..., "arms": ...}),
-        ("record_fallback", ...), ("reward", {"id": ..., "value": ...}), ("cancel", {"id": ...}) or
-        ("metric", ...), each with the options of that method. Gives the answers in order; in place
-        of a call that is refused, the error."""
+        ("record_fallback", ...), ("reward", {"id": ..., "value": ...}), ("prefer", ...), ("cancel",
+        {"id": ...}) or ("metric", ...), each with the options of that method. Gives the answers in
+        order; in place of a call that is refused, the error."""
         return self._calls.submit_many(calls)
 
     def reward(self, id: str, value: float, *, position: int | None = None, at: Any = None) -> str:
@@ -172,6 +172,12 @@ class Loop:
         cancelled), "held" (no such decision yet), or "unknown" where nothing is held.
         """
         return self._store(self._calls.reward(id, value, position=position, at=at))
+
+    def prefer(self, id: str, position: int, *, at: Any = None) -> str:
+        """Say which arm of a pair was better: that at `position` 0 or 1 of a decision with k=2. The
+        loop is declared with reward=Preference(...). Until the window closes the last word counts;
+        returns what became of it, as `reward` does."""
+        return self._store(self._calls.prefer(id, position, at=at))
 
     def cancel(self, id: str, *, position: int | None = None, at: Any = None) -> str:
         """Say that a decision, or a position of a slate, was never shown: it trains nothing.

@@ -32,6 +32,11 @@ def shadow(
     history: Any,
 ) -> None:
     """Add a candidate that learns and never acts."""
+    if runtime.definition.now.declaration.learns_preferences:
+        raise ConflictError(
+            "a loop that learns from preferences compares no candidates: declare another loop, and "
+            "let both decide for a share of people"
+        )
     name = validate.text("a candidate's name", name)
     if policy is features is exploration is None:
         raise ValueError("a candidate needs policy=, features= or exploration= of its own")

@@ -24,7 +24,7 @@ from driftbandit.loop.training.trainer import Trainer
 from driftbandit.loop.training.trainer_thread import InlineTraining, TrainerThread, Training
 from driftbandit.loop.writing.pending import Pending
 from driftbandit.loop.writing.writer import Writer
-from driftbandit.validate import show
+from driftbandit.validate import nearest, show
 
 log = logging.getLogger("driftbandit.loop")
 
@@ -117,10 +117,21 @@ class Runtime:
                 "an apprentice without exploration: no other policy can be evaluated from its log; "
                 "pass exploration=0.02"
             )
+        self._warn_of_shares(chosen)
         if chosen != self.settings:
             self.writer.submit(Pending("configure", data=encode(chosen.to_dict())))
             seq, now = self.definition.now.current
             log.info("loop %r decides by %s from event %d on", self.ledger.name, now, seq)
+
+    def _warn_of_shares(self, chosen: Settings) -> None:
+        """Warn of shares of arms that the catalogue does not have; they may be added later."""
+        catalogue = self.definition.now.catalogue
+        if catalogue is None:
+            return
+        names = list(catalogue.arms)
+        for name in [each for each in chosen.shares if each not in catalogue.arms]:
+            known = nearest(name, names) if names else "it is empty"
+            log.warning("shares name %r, which the catalogue does not have: %s", name, known)
 
     def change(self, kind: str, data: dict[str, Any]) -> None:
         """Store a change of the learners; it holds when this returns."""

@@ -90,6 +90,10 @@ ROUTES = (
         m.RewardRequest, ((200, m.OutcomeResponse),), problems=(404, 415, 422),
     ),
     Route(
+        "PUT", f"{ID}/preference", "reward", loops.prefer, "Say which arm of a pair was better",
+        m.PreferenceRequest, ((200, m.OutcomeResponse),), problems=(404, 415, 422),
+    ),
+    Route(
         "GET", f"{ID}/why", "read", reports.why, "Why an arm was chosen, from the log alone",
         answers=((200, m.ExplanationResponse),), problems=(404, 422), heavy=True,
     ),

@@ -17,6 +17,7 @@ EXPORTED = {"action": "arm", "time": "at"}
 FATE = ("arm", "names", "status", "position")  # by which an export is told, and rows are skipped
 UNTAUGHT = {"open": "open", "cancelled": "cancelled", "missing": "no reward came"}
 SLATE = "a slate: only decisions for one arm can be evaluated"
+PAIR = "a pair: a preference says which arm is better, and not what one earns"
 
 Columns = Mapping[str, str | Sequence[str]]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from driftbandit.evidence.reading.chunk import BAD, NAMES, SKIP, Batch, Floats, Ints
-from driftbandit.evidence.reading.columns import ROWS, SLATE, UNTAUGHT, Source
+from driftbandit.evidence.reading.columns import PAIR, ROWS, SLATE, UNTAUGHT, Source
 from driftbandit.loop.learning.keyed import Keyed
 from driftbandit.loop.learning.learner import Learner
 from driftbandit.loop.state.definition import Definition, Version, define
@@ -167,7 +167,7 @@ def _row(event: Any, example: Example, bills: Bills) -> dict[str, Any]:
         return {BAD: "a decision that is not in the ledger"}
     data = event.read()
     if data.k is not None:
-        return {SKIP: SLATE}
+        return {SKIP: PAIR if example.position is None else SLATE}
     choice = data.choices[0]
     if choice is None:
         return {SKIP: "there was no arm"}

@@ -17,6 +17,7 @@ import numpy as np
 
 from driftbandit.bandit import Bandit
 from driftbandit.loop.config import Settings
+from driftbandit.loop.deciding.pairs import relative
 from driftbandit.loop.deciding.pricing import SPENT_ROLE
 from driftbandit.loop.deciding.shares import ANY_SHARE, within_shares
 from driftbandit.loop.deciding.types import Request, View, Votes
@@ -58,14 +59,18 @@ def decided(
     view: View,
     votes: Votes = NO_VOTES,
     chosen: Sequence[int | None] | None = None,
+    pairs: bool = False,
 ) -> tuple[list[int], Floats]:
     """Return the arm at every position, and probabilities (k, K), from rows X (k, K, size) and the
-    `votes` of candidates in a trial. With what was `chosen` already, the probabilities it had."""
+    `votes` of candidates in a trial. With what was `chosen` already, the probabilities it had. With
+    `pairs`, arms are ranked by differences of rows."""
     k, n_arms = X.shape[:2]
     left, arms, p = np.arange(n_arms), list[int](), np.zeros((k, n_arms))
     for position in range(k):
         named = _words(seed, request, view.policy, position)
         rows = X[0] if request.k is None else X[position, left]
+        if pairs:
+            rows = relative(rows, X[0, arms[0]] if arms else None)
         if role == "active":
             own = chances(settings.exploration, settings, request, view, rows, named, left)
         else:

@@ -6,6 +6,7 @@ import numpy as np
 
 from driftbandit.bandit import Bandit
 from driftbandit.features import Features
+from driftbandit.loop.deciding.pairs import relative
 from driftbandit.loop.deciding.slates import at_position, read_by
 from driftbandit.loop.deciding.types import Answer, Request, Why
 from driftbandit.policies.base import Floats
@@ -13,15 +14,26 @@ from driftbandit.policies.items import Estimate
 
 
 def reasons(
-    features: Features, request: Request, answer: Answer, estimate: Estimate, bandit: Bandit
+    features: Features,
+    request: Request,
+    answer: Answer,
+    estimate: Estimate,
+    bandit: Bandit,
+    pairs: bool = False,
 ) -> list[Why | None]:
     """Explain the choice at every position, among the arms that were left. `bandit` has the bonus,
-    and may have learnt since."""
+    and may have learnt since. With `pairs`, a bonus is that of a difference of rows."""
     request = read_by(features, request)
     left, found = list(range(len(request.names))), []
+    first = answer.choices[0] if pairs and len(answer.choices) > 1 else None
     for j, choice in enumerate(answer.choices):
         position = None if request.k is None else j
-        found.append(_why(features, request, choice, left, position, estimate, bandit))
+        why = _why(features, request, choice, left, position, estimate, bandit)
+        if pairs and why is not None and choice is not None and why.runner_up is not None:
+            X = _compared(features, request, left, position, first if j else None)
+            both = [left.index(choice), left.index(request.names.index(why.runner_up))]
+            why = why._replace(bonus=_bonus(bandit, X[both]))
+        found.append(why)
         left = [arm for arm in left if arm != choice]
     return found
 
@@ -51,6 +63,18 @@ def _why(
     both = request.names[choice], request.names[others[0]]
     costs = _saved(request, choice, others[0])
     return Why(*both, lead, _largest(terms), _bonus(bandit, X[[choice, others[0]]]), costs)
+
+
+def _compared(
+    features: Features, request: Request, left: list[int], position: int | None, first: int | None
+) -> Floats:
+    """Return the rows by which the arms that are left were ranked for a place in a pair."""
+    context, arms = at_position(features, request.context, request.arms, position)
+    X = features.encode(context, [arms[k] for k in left])
+    if first is None:
+        return relative(X)
+    context, arms = at_position(features, request.context, request.arms, 0)
+    return relative(X, features.encode(context, [arms[first]])[0])
 
 
 def _bonus(bandit: Bandit, pair: Floats) -> float | None:

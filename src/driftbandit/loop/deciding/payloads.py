@@ -38,6 +38,7 @@ class Choice(NamedTuple):
     X: Floats  # (k, K, size)
     estimate: Estimate
     votes: Votes  # of the trial, the live policy's among them
+    pairs: bool = False  # whether people say which of two arms they prefer
 
     def logged(self) -> str:
         """Return the payload of the decision: all it takes to answer again."""
@@ -75,7 +76,7 @@ class Choice(NamedTuple):
     def explained(self) -> Any:
         """Return why, for every position."""
         asked = self.version.features, self.request, self.answer
-        return reasons(*asked, self.estimate, self.view.bandit)
+        return reasons(*asked, self.estimate, self.view.bandit, self.pairs)
 
     def first(self) -> Decision | Slate:
         """Return a new decision."""

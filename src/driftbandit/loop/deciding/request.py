@@ -42,6 +42,11 @@ def request(
         asked, selected = catalogue.select(arms, default, fallback)
         names, rows = [*selected], [*selected.values()]  # plain since they were declared or named
         default = default if fallback else catalogue.offered(default)
+        if not names and default is None:
+            raise ValueError(
+                "no arm is on offer: resume or add one (loop.resume_arm, loop.add_arm), or pass a "
+                "default to return instead"
+            )
     elif arms is None:
         raise ValueError("this loop has no catalogue: pass arms=, or declare a loop with arms=")
     else:

@@ -156,8 +156,9 @@ def _decided_again(
         return one.seen(data.trial.get(name, NEVER)[0], event.key)
 
     votes = state.candidates.votes(settings, request, answer.role, seen)
-    _, p = decided(settings, request, answer.role, seed, X, view, votes, answer.choices)
-    whys = reasons(features, request, answer, view.bandit.estimate, view.bandit)
+    pairs = definition.declaration.learns_preferences
+    _, p = decided(settings, request, answer.role, seed, X, view, votes, answer.choices, pairs)
+    whys = reasons(features, request, answer, view.bandit.estimate, view.bandit, pairs)
     logged, known = _numbers(data.spend), prices.get(event.seq, data.spend)
     p_logged = [x for each in answer.p for x in each]
     return Audit(

@@ -36,6 +36,7 @@ from driftbandit.loop.reporting.policy_values import (
     seen,
     unbounded,
     uniform,
+    unknown,
     uplift,
     value,
 )
@@ -194,8 +195,11 @@ def health(runtime: Runtime, since: float | None) -> Health:
     counts = windows.counts.copy()
     told = outcomes(ledger, definition, max(ledger.start, windows.seq - WINDOW))
     reward, lines = definition.declaration.reward, told.rows
-    bias, bins = calibration(lines, reward)
-    values = {name: value(lines, target, reward) for name, target in TARGETS.items()}
+    pairs = definition.declaration.learns_preferences
+    judged = [line for line in lines if line["position"] != 1] if pairs else lines
+    targets = dict.fromkeys(TARGETS, unknown) if pairs else TARGETS
+    bias, bins = calibration(judged, reward)
+    values = {name: value(lines, target, reward) for name, target in targets.items()}
     found = Health(
         name=ledger.name,
         decisions=counts["decide"] + counts["decide cancelled"],
@@ -210,10 +214,10 @@ def health(runtime: Runtime, since: float | None) -> Health:
         **memory(runtime.learner, lines, runtime.writer.believed),
         bias=bias,
         calibration=bins,
-        misfits=misfits(lines, definition.latest.features, reward),
+        misfits=() if pairs else misfits(lines, definition.latest.features, reward),
         values=values,
         uplift=uplift(values["loop"], values["default"], reward.goal),
-        curve=curve(lines, TARGETS, reward),
+        curve=curve(lines, targets, reward),
         metrics=metrics(lines),
         head=str(ledger.head),
         changed=tuple(

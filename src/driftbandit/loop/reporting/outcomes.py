@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from driftbandit.loop.deciding.payloads import positions
 from driftbandit.loop.state.definition import Definition
-from driftbandit.loop.state.reward_windows import Example, OpenDecision, RewardWindows
+from driftbandit.loop.state.reward_windows import Example, OpenDecision, Position, RewardWindows
 from driftbandit.loop.storage.events import Decide, Event
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training.trainer import RowKey
@@ -37,16 +37,15 @@ def outcomes(ledger: Ledger, definition: Definition, since: int) -> Outcomes:
             new = {(event.seq, row["position"]): row for row in _rows(event)}
             found |= new
         before = windows.open.get(str(event.id))
-        about = [(before.seq, place) for place in before.values] if before else []
+        about = [(before.seq, place) for place in before.places] if before else []
         word, changes = windows.apply(event)
         if event.kind == "decide":
             _cancelled(new, windows.open.get(str(event.id)))
         elif event.kind in ("reward", "cancel", "metric"):
             _note(found, event, about, word)
         for change in changes:
-            if isinstance(change, Example) and (change.decision, change.position) in found:
-                own = found[change.decision, change.position]
-                own |= {"status": "trained", "reward": change.value}
+            if isinstance(change, Example):
+                _mark(found, change.decision, change.position, "trained", change.value)
     _still_open(found, windows)
     return Outcomes(list(found.values()), windows.counts, kinds)
 
@@ -85,7 +84,7 @@ def _rows(event: Event) -> list[dict[str, Any]]:
 def _cancelled(new: dict[RowKey, dict[str, Any]], left: OpenDecision | None) -> None:
     """Return what was cancelled before it was decided."""
     for (_, place), row in new.items():
-        if left is None or place not in left.values:
+        if left is None or place not in left.places:
             row["status"] = "cancelled"
 
 
@@ -100,16 +99,36 @@ def _note(
             if place is None or row[1] == place:
                 found[row]["status"] = "cancelled"
         return
-    row = (about[0][0] if about else said.of or 0), place
+    seq = about[0][0] if about else said.of or 0
+    row = seq, place
     if row in found and event.kind == "metric":
         found[row]["metrics"].append({"name": said.name, "value": said.value})
         if said.name in found[row]["spend"]:
             found[row]["spend"][said.name]["bill"] = said.value
-    elif row in found and word == "late" and event.kind == "reward":
-        found[row]["late"] += 1
+    elif word == "late" and event.kind == "reward":
+        for each in _said_of(found, seq, place):
+            each["late"] += 1
 
 
 def _still_open(found: dict[RowKey, dict[str, Any]], windows: RewardWindows) -> None:
     for decision in windows.open.values():
-        for place, value in decision.values.items():
-            found[decision.seq, place] |= {"status": "open", "reward": value}
+        for place, value in (decision.values or {None: None}).items():
+            _mark(found, decision.seq, place, "open", value)
+
+
+def _mark(
+    found: dict[RowKey, dict[str, Any]], seq: int, place: Position, status: str, value: float | None
+) -> None:
+    """Say what became of a decision. A pair has one value: 1 if its first arm was preferred, which
+    is 0 for the second."""
+    for row in _said_of(found, seq, place):
+        other = place is None and row["position"] == 1
+        row |= {"status": status, "reward": 1.0 - value if other and value is not None else value}
+
+
+def _said_of(
+    found: dict[RowKey, dict[str, Any]], seq: int, place: Position
+) -> list[dict[str, Any]]:
+    """Return the rows that a reward is about: one, or both of a pair."""
+    keys = [(seq, place)] if place is not None else [(seq, None), (seq, 0), (seq, 1)]
+    return [found[key] for key in keys if key in found]

@@ -110,6 +110,11 @@ def itself(line: Line) -> Weight | None:
     return None if line["role"] in ASIDE else ONE
 
 
+def unknown(line: Line) -> Weight | None:
+    """Return nothing: a preference says which of two arms is better, and not what one earns."""
+    return None
+
+
 def value(lines: list[Line], target: Target, reward: Reward) -> Mean | None:
     """Mean reward of a target, raw; None where the log cannot tell.
 

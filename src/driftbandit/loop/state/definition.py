@@ -109,7 +109,13 @@ class Definition:
         """Return the reward windows before the event `since`, with no decision open."""
         declared = self.declaration
         reward, by_events = declared.reward, declared.clock == "events"
-        made = RewardWindows(reward.wait, reward.missing, declared.retention, by_events=by_events)
+        made = RewardWindows(
+            reward.wait,
+            reward.missing,
+            declared.retention,
+            by_events=by_events,
+            pairs=declared.learns_preferences,
+        )
         before = [each for seq, each in self.asking.items() if seq < since]
         made.ask_as(before[-1] if before else Asking())
         return made

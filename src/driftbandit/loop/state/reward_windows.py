@@ -9,6 +9,8 @@ A pure function of the events in order of `seq`: no clock, no database, no learn
 - With wait = 0 the first reward closes the decision and is an example at once; `missing` never is.
   Without a reward it is closed after `UNREWARDED`, or after `retention` if that is shorter.
 - Each position of a slate has its own reward, and is an example on its own, the first one first.
+  With `pairs`, a slate of two has one reward, 1 if the first arm was preferred and 0 if the second
+  was, and other decisions have none.
 - A reward or cancel for a decision that does not exist yet is held for `wait`.
 - While there are policies to ask, each decision is passed on when it is made, and again if it ends
   without an example.
@@ -100,6 +102,13 @@ class OpenDecision:
     metrics: dict[tuple[Position, str], float] | None = None  # most have none, and many are open
     asked: bool = False  # whether policies say what they would have done
 
+    @property
+    def places(self) -> list[Position]:
+        """Positions that are open: both of a pair, which has one value for them. A decision without
+        a value is none, and nothing is learnt from it."""
+        pair = self.k is not None and None in self.values
+        return [*range(self.k or 0)] if pair else [*self.values] or [None]
+
     def example(self, event: int, position: Position, value: float) -> Example:
         """Return what is learnt of a position; `event` closed it."""
         if self.metrics is None:
@@ -145,7 +154,8 @@ class EarlyRewards:
 
 class RewardWindows:
     """Open decisions and counts after all events so far; `retention` closes what waits longer.
-    With `by_events` decisions are the readings of the clock."""
+    With `by_events` decisions are the readings of the clock, with `pairs` people say which of two
+    arms they prefer."""
 
     def __init__(
         self,
@@ -154,8 +164,10 @@ class RewardWindows:
         retention: float | None = None,
         *,
         by_events: bool = False,
+        pairs: bool = False,
     ) -> None:
         self.wait, self.missing, self.retention = wait, missing, retention
+        self.pairs = pairs
         self.by_events, self.seq, self.w, self.clock = by_events, 0, -math.inf, LoopClock()
         self._farthest = self._look = -math.inf  # latest date of what is open; when to look at it
         self._unrewarded = UNREWARDED if retention is None else min(UNREWARDED, retention)
@@ -236,16 +248,14 @@ class RewardWindows:
 
     def _decide(self, event: Event, priced: Any) -> Effect:
         id, k = str(event.id), event.k
-        values: dict[Position, float | None] = {None: None} if k is None else {}
-        values |= {} if k is None else dict.fromkeys(range(k))
+        values = self._values(k)
         found = OpenDecision(event.seq, event.at, event.key, k, values)
-        if self.early and (early := self.early.pop(id, None)):
-            if counts := early.apply_to(found):
-                self.counts.update(counts)
-                self._rewarded[id] = early.first
+        early = self.early.pop(id, None) if self.early else None
+        if early and (counts := early.apply_to(found)):
+            self.counts.update(counts)
             if not values:
-                self._rewarded.pop(id)
                 return Effect("cancelled", [])
+            self._rewarded[id] = early.first
         if event.data.startswith(SPENT):
             self.accounts.decide(event, priced)
         self.open[id] = found
@@ -259,6 +269,12 @@ class RewardWindows:
             found.asked = True
             return Effect("", [Asked(event.seq)])
         return Effect("", [])
+
+    def _values(self, k: int | None) -> dict[Position, float | None]:
+        """Return what is said of a decision of k positions: nothing yet."""
+        if self.pairs:
+            return {} if k is None else {None: None}
+        return {None: None} if k is None else dict.fromkeys(range(k))
 
     def is_over(self, id: str, at: float) -> bool:
         """Return whether a moment is after the window of an open decision. Time may have moved on

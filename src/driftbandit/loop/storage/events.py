@@ -119,7 +119,8 @@ class Decide(Struct, omit_defaults=True):
 
 class RewardGiven(Struct, omit_defaults=True):
     """What a decision gave. `of` is the decision's seq, None if it is not there yet. `late`: it is
-    from after the decision's window, which no advance has closed yet."""
+    from after the decision's window, which no advance has closed yet. Of a pair, in a loop that
+    learns from preferences, `value` is 1 if the first arm was preferred and 0 if the second was."""
 
     value: float
     clipped: bool

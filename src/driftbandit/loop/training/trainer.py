@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from driftbandit.loop.candidates.candidate_set import CandidateSet
+from driftbandit.loop.deciding.pairs import SIZE, difference
 from driftbandit.loop.deciding.payloads import Choice
 from driftbandit.loop.deciding.slates import at_position, readable
 from driftbandit.loop.errors import reading
@@ -111,10 +112,18 @@ class Trainer:
                 self.candidates.switch(change, self.learner)
 
     def _rows(self, examples: list[Example]) -> dict[RowKey, Floats | None]:
-        """Return the row of each decision's arm: from memory, or encoded again from the log."""
+        """Return what each example is learnt from: the row of its arm, or the difference of both
+        rows of a pair."""
+        if not self.candidates.definition.now.declaration.learns_preferences:
+            return self._single_rows([(each.decision, each.position) for each in examples])
+        seqs = [each.decision for each in examples]
+        rows = self._single_rows([(seq, j) for seq in seqs for j in range(SIZE)])
+        return {(seq, None): difference(rows[seq, 0], rows[seq, 1]) for seq in seqs}
+
+    def _single_rows(self, keys: list[RowKey]) -> dict[RowKey, Floats | None]:
+        """Return the rows of arms at positions: from memory, or encoded again from the log."""
         reign = self.learner.version.reign
         with self._caching:
-            keys = [(each.decision, each.position) for each in examples]
             recent = {key: self._recent.pop(key, NOTHING) for key in keys}
         rows = {key: x if then == reign else None for key, (then, x) in recent.items()}
         missing = [key for key, row in rows.items() if row is None]

@@ -169,6 +169,12 @@ class Sequencer:
         seq, k = self._find(id) or (None, None)
         if seq is None or (position is None and kind == "cancel"):
             return seq
+        if kind == "reward" and self._windows.pairs:
+            if k is None:
+                raise ValueError(
+                    f"decision {id!r} is no pair, so no arm was preferred: decide with k=2"
+                )
+            return seq
         if k is None and position is not None:
             raise ValueError(f"decision {id!r} is not a slate: leave position out")
         if k is not None and (position is None or position >= k):

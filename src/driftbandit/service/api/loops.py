@@ -194,6 +194,11 @@ async def reward(call: Call) -> Reply:
     return Reply(200, m.OutcomeResponse(await call.submit_one("reward", said)))
 
 
+async def prefer(call: Call) -> Reply:
+    said = {"id": call.path["id"], "position": call.body.position, "at": call.body.at}
+    return Reply(200, m.OutcomeResponse(await call.submit_one("prefer", said)))
+
+
 async def metric(call: Call) -> Reply:
     said = {"id": call.path["id"], "name": call.path["metric"], "value": call.body.value}
     said |= {"at": call.body.at, "position": call.body.position}

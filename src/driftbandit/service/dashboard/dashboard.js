@@ -199,8 +199,8 @@ const WORLD = {
 
 const rounded = (value, relative) => relative ? `${value < 0 ? "−" : "+"}${Math.abs(100 * value).toFixed(0)} %` : signed(value);
 
-function verdict({ values, uplift }) {
-  if (!values.loop) return "No rewards yet.";
+function verdict({ rewards, values, uplift }) {
+  if (!values.loop) return rewards ? "No mean reward is known." : "No rewards yet.";
   if (!uplift) return "Cannot say how the loop compares: pass default= with each decision, and explore or hold out a share.";
   const { mean: middle, low, high, relative, better } = uplift;
   const shown = rounded(middle, relative), ends = `95 %: ${rounded(low, relative)} to ${rounded(high, relative)}`;

@@ -91,6 +91,13 @@ class RewardRequest(Struct, forbid_unknown_fields=True):
     position: int | None = None
 
 
+class PreferenceRequest(Struct, forbid_unknown_fields=True):
+    """Which arm of a pair was better: that at `position` 0 or 1."""
+
+    position: int
+    at: At = None
+
+
 class MetricRequest(Struct, forbid_unknown_fields=True):
     """Another number about a decision, or about a position of a slate."""
 
@@ -119,8 +126,8 @@ class DecisionResponse(Struct, omit_defaults=True):
 
 
 class OutcomeResponse(Struct):
-    """What became of a reward or a cancel: counted, corrected, cancelled, late, held, unknown; a
-    metric is recorded."""
+    """What became of a reward, a preference or a cancel: counted, corrected, cancelled, late, held,
+    unknown; a metric is recorded."""
 
     outcome: str
 

@@ -20,7 +20,7 @@ from driftbandit.loop.prior import Prior
 from driftbandit.loop.state.definition import Shadow
 from driftbandit.problem import Problem
 from driftbandit.recipe import Recipe
-from driftbandit.reward import Reward
+from driftbandit.reward import Preference, Reward
 from driftbandit.service.schema.messages import FieldDifference
 
 COLUMNS = ("Number", "Category", "Flag", "Vector")
@@ -50,7 +50,11 @@ def read_features(data: Mapping[str, Any]) -> Features:
 
 
 def read_reward(data: Mapping[str, Any]) -> Reward:
-    return _built(Reward, data)
+    """A reward, or a preference: {"type": "Preference", "wait": "10min"}."""
+    kind = data.get("type", "Reward")
+    if kind not in ("Reward", "Preference"):
+        raise ValueError(f"reward.type must be Reward or Preference, got {validate.show(kind)}")
+    return _built(Reward if kind == "Reward" else Preference, data)
 
 
 def read_exploration(data: Any) -> Any:
@@ -111,7 +115,7 @@ def _recipe(data: Any, allowed: tuple[str, ...], **more: Any) -> Any:
 def _built(kind: type[Any], data: Mapping[str, Any]) -> Any:
     """A dataclass from its fields."""
     values = {name: value for name, value in data.items() if name != "type"}
-    known = [field.name for field in fields(kind) if field.name != "base"]
+    known = [field.name for field in fields(kind) if field.init and field.name != "base"]
     if unknown := sorted(values.keys() - set(known)):
         raise ValueError(f"{kind.__name__} has no {unknown[0]!r}: it has {', '.join(known)}")
     try:
