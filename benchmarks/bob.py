@@ -16,8 +16,8 @@ def price() -> str:
     calm = worlds.pop(CALM)
     moving = [mean(lines, PLAYED) / mean(lines, AUTO) for lines in worlds.values()]
     return (
-        f"{min(moving):.1f} to {max(moving):.1f} times AutoDOMD's regret in the worlds that move "
-        f"({geometric_mean(moving):.1f} times in geometric mean), and "
+        f"{min(moving):.1f} to {max(moving):.1f} times AutoDOMD's regret in the environments that "
+        f"move ({geometric_mean(moving):.1f} times in geometric mean), and "
         f"{mean(calm, PLAYED) / mean(calm, AUTO):.1f} times in the one that stands still"
     )
 

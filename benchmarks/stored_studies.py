@@ -188,8 +188,8 @@ def out_of_date(name: str) -> dict[str, list[Pair]]:
 
 
 WORDS = {
-    "earlier": "played by earlier code",
-    "unknown": "stored before rows had the version of their code",
+    "earlier": "made by earlier code",
+    "unknown": "stored before results named their code",
     "missing": "not played yet",
 }
 NAMED = 6  # policies of a study that a page names; more are counted
@@ -208,8 +208,8 @@ def said(studies: list[str]) -> str:
         told = [f"`{name}`{_part(some, name)}" for name, some in found.items() if some]
         parts += [f" {words.capitalize()}: {', '.join(told)}."] if told else []
     if parts:
-        return "This version's code did not play some of these rows." + "".join(parts)
-    return "Every row quoted here was played by this version's code."
+        return "Not all results quoted here were made by this version's code." + "".join(parts)
+    return "All results quoted here were made by this version's code."
 
 
 def _part(pairs: list[Pair], name: str) -> str:

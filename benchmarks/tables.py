@@ -43,8 +43,12 @@ def stored(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+SPELLED = {"world": "environment"}  # columns of files whose name in pages is another
+
+
 def markdown(rows: list[list[str]]) -> str:
     """Rows, the first of them the heading, as a table."""
+    rows = [[SPELLED.get(name, name) for name in rows[0]], *rows[1:]]
     head, *body = ("| " + " | ".join(row) + " |" for row in rows)
     return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
 

@@ -129,7 +129,7 @@ def figures(worlds: Runs) -> list[Line]:
         single = max((ratio(one) for one in stack), key=lambda found: found[0])
         together = ratio(np.concatenate(stack))
         found.append((f"AutoDOMD / {name}, geometric mean", together, least))
-        found.append((f"AutoDOMD / {name}, worst world", single, worst))
+        found.append((f"AutoDOMD / {name}, worst environment", single, worst))
     return [{"figure": n, **named("ratio", r), "at most": f"{bound:g}"} for n, r, bound in found]
 
 
@@ -171,8 +171,11 @@ def missed() -> str:
 
 def worlds_table() -> str:
     """World by world."""
-    head = "| world | seeds | AutoDOMD | best fixed | AutoDOMD / best fixed [95 %] | its setting "
-    rows = [head + "| theory-tuned DOMD | best rival | seeds | AutoDOMD / best rival [95 %] |"]
+    head = "| environment | seeds | AutoDOMD | best fixed | AutoDOMD / best fixed [95 %] "
+    rows = [
+        head
+        + "| its setting | theory-tuned DOMD | best rival | seeds | AutoDOMD / best rival [95 %] |"
+    ]
     rows.append("|---" * 10 + "|")
     for x in stored("worlds"):
         cells = [x["world"], x["seeds"], f"{float(x['auto']):.0f} ± {float(x['deviation']):.0f}"]
@@ -203,7 +206,10 @@ def ablation_table() -> str:
     """Regret of each variant over that of the default: geometric mean, best and worst world."""
     worlds = regrets("ablation")
     variants = [p for p in next(iter(worlds.values())) if p != AUTO]
-    rows = ["| changed | geometric mean | best world | worst world |", "|---|---|---|---|"]
+    rows = [
+        "| changed | geometric mean | best environment | worst environment |",
+        "|---|---|---|---|",
+    ]
     for variant in variants:
         r = np.array([mean(lines, variant) / mean(lines, AUTO) for lines in worlds.values()])
         worst = list(worlds)[int(r.argmax())]

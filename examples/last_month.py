@@ -61,6 +61,6 @@ for name in found.values:
     ax.fill_between(days, band.low, band.high, color=line.get_color(), alpha=0.15)
 truth = [np.mean([chance(age, d - 1)[0] for age in ages]) for d in days]
 ax.plot(days, truth, "k:", label="always a, the truth")
-ax.set(xlabel="day of October", ylabel="sales a visit")
-ax.legend()
+ax.set(xlabel="day of October", ylabel="sales per visit", ylim=(0, 0.9))
+ax.legend(ncols=3, loc="upper center")
 fig.savefig("last_month.svg")

@@ -139,7 +139,8 @@ class Bandit:
     @overload
     def choose(self, arms: ArrayLike | ArmSet, *, k: int) -> Ints: ...
     def choose(self, arms: Any, *, k: int | None = None) -> int | Ints:
-        """Index of the arm to play, of arms (n_arms, dim); their number may change every call.
+        """Return the index of the arm to play, of arms (n_arms, dim); their number may change every
+        call.
 
         With `k` the indices of the k best arms, best first.
         """
@@ -249,7 +250,8 @@ class Bandit:
         return True
 
     def scores(self, arms: ArrayLike) -> Scores:
-        """Mean, bonus and upper bound of every arm, each (n_arms,), on the policy's own scale."""
+        """Return the mean, bonus and upper bound of each arm, each (n_arms,), on the policy's own
+        scale."""
         X, memory = self._contexts(arms), self._copy()
         return Scores(*(column[0] for column in self.policy.scores(memory, X[None])))
 
@@ -282,7 +284,7 @@ class Bandit:
         return int(np.argmax(mu - penalty))
 
     def predict(self, arms: ArrayLike, *, level: float | None = None) -> Prediction:
-        """Mean reward of every arm with an interval.
+        """Return the mean reward of each arm with an interval.
 
         By default the interval is the policy's own (the theorem's radius for `from_theory`).
         With `level=0.95`, say, it is a Gaussian interval around the estimate, whatever the bonus.
@@ -305,7 +307,7 @@ class Bandit:
             return self._auto().explain(self._memory)[0]
 
     def plot_memory(self, ax: Any = None, **style: Any) -> Any:
-        """The effective memory of an AutoDOMD over its life, in rounds; returns the axes."""
+        """Draw the effective memory of an AutoDOMD over its life, in rounds; return the axes."""
         import matplotlib.pyplot as plt
 
         with self._lock:
@@ -363,12 +365,12 @@ class Bandit:
 
     @property
     def rounds(self) -> int:
-        """Updates so far."""
+        """The number of updates so far."""
         return int(self._memory.t[0])
 
     @property
     def memory_bytes(self) -> int:
-        """Size of everything this bandit remembers."""
+        """The size of everything that this bandit remembers."""
         return memory_bytes(self._memory)
 
     def _view(self, name: str) -> Floats:

@@ -89,16 +89,17 @@ class Reward(Recipe):
 
     @property
     def range(self) -> float:
-        """Largest less smallest reward."""
+        """The largest reward minus the smallest."""
         return self.high - self.low
 
     @property
     def family(self) -> Family:
-        """How learners model it: `Bounded`, or `Binomial` for counts."""
+        """The family by which learners model it: `Bounded`, or `Binomial` for counts."""
         return Binomial(int(self.range)) if self.counts else Bounded()
 
     def inside(self, value: Any) -> tuple[float, bool]:
-        """The reward as the family has it, and whether it was out of range and clipped."""
+        """Return the reward on the scale of the family, and whether it was out of range and
+        clipped."""
         raw = self._number(value, "a reward")
         kept = min(max(raw, self.low), self.high)
         if kept != raw and self.invalid == "error":
@@ -126,7 +127,7 @@ class Reward(Recipe):
         return raw
 
     def outside(self, mean: ArrayLike) -> Any:
-        """Means of the family in the unit of the reward, of any shape."""
+        """Return means of the family in the unit of the reward, of any shape."""
         part = np.asarray(mean, dtype=float) / (self.range if self.counts else 1.0)
         good = 1.0 - part if self.goal == "min" else part
         return self.low + good * self.range

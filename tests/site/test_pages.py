@@ -178,3 +178,11 @@ def test_every_rival_has_its_source():
             year, first = entry.paper[-4:], entry.paper.split(",")[0]
             found = re.search(rf"author\s*= \{{{first}, [^@]*?year\s*= \{{{year}\}}", known)
             assert found, f"{entry.policy.__name__}: {entry.paper}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_words_after_a_marker_are_markdown(page):
+    """A line that begins with a comment is HTML to its end: code and links in it come out raw."""
+    lines = re.sub(FENCE, "", (ROOT / page).read_text()).splitlines()
+    assert [line for line in lines if re.match(r"\s*<!--.*?-->.*\w", line) and "table:" not in line
+            and not re.fullmatch(r"\s*(<!--[^>]*-->\s*)+", line)] == []  # fmt: skip

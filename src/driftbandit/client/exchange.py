@@ -119,8 +119,8 @@ class Exchange:
     def decide_many(
         self, asked: Sequence[Mapping[str, Any]]
     ) -> Steps[list[ServedDecision | ServiceError]]:
-        """Many decisions in one request, each with `context`, `arms` and what else `decide` takes;
-        in place of one that is refused stands the error."""
+        """Make many decisions in one request, each with `context`, `arms` and what else `decide`
+        takes; in place of one that is refused stands the error."""
         batch = [{"id": new_id(), **each} for each in asked]
         found = (yield from self._call("POST", "/batches", {"decisions": batch}))["decisions"]
         return [
@@ -131,7 +131,7 @@ class Exchange:
         ]
 
     def reward(self, id: str, value: float, *, position: int | None = None) -> Steps[str]:
-        """Say what a decision gave, or a position of a slate; returns what became of it, as
+        """Send the reward of a decision, or of a position of a slate; return what became of it, as
         `Loop.reward` does."""
         if id in self._outbox:
             yield from self.send()  # the decision comes first
@@ -147,7 +147,7 @@ class Exchange:
         return str((yield from self._call("PUT", path, said))["outcome"])
 
     def cancel(self, id: str, *, position: int | None = None) -> Steps[str]:
-        """Say that a decision, or a position of a slate, was never shown."""
+        """Mark a decision, or a position of a slate, as never shown."""
         if id in self._outbox:
             yield from self.send()
         query = "" if position is None else f"?position={position}"
@@ -169,11 +169,11 @@ class Exchange:
         yield from self._call("PUT", f"/arms/{quote(name, '')}", {"columns": columns or {}})
 
     def pause_arm(self, name: str) -> Steps[None]:
-        """Take an arm off offer."""
+        """Pause an arm: decisions that name it choose among the others."""
         yield from self._call("PATCH", f"/arms/{quote(name, '')}", {"paused": True})
 
     def resume_arm(self, name: str) -> Steps[None]:
-        """Put a paused arm on offer again."""
+        """Offer a paused arm again."""
         yield from self._call("PATCH", f"/arms/{quote(name, '')}", {"paused": False})
 
     def retire_arm(self, name: str) -> Steps[None]:

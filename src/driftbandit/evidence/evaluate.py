@@ -44,7 +44,7 @@ def evaluate(
     seed: int = 0,
     progress: bool | Callable[[int], None] = False,
 ) -> Evaluation:
-    """Values of candidates on a log, with intervals and differences, in one pass.
+    """Estimate the values of candidates on a log, with intervals and differences, in one pass.
 
     Candidates are policies (or their classes), `Always("a")`, `Default()`, `Uniform()` and `Logged()`, by name. A
     policy learns from the log as it goes and is asked before it is told, so its value is that of

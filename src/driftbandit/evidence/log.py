@@ -76,7 +76,7 @@ class Log:
         limit: float = 0.01,
         least: float = 0.0,
     ) -> Log:
-        """A log from a file (Parquet, CSV, JSON lines, Vowpal Wabbit's dsjson, an Arrow stream), a
+        """Return a log from a file (Parquet, CSV, JSON lines, Vowpal Wabbit's dsjson, an Arrow stream), a
         frame, or the ledger of a loop with this `name`.
 
         | option | |
@@ -189,15 +189,15 @@ class Log:
         scheduler: str | None = None,
         workers: int | None = None,
     ) -> Any:
-        """A learner that is trained all of the log, in its order: see `evidence.replay`. A keyed
-        loop's ledger may be replayed by a Dask cluster: the address of its `scheduler`, or "local"
-        for one here with so many `workers`."""
+        """Train a learner on all of the log, in its order, and return it: see `evidence.replay`. A
+        keyed loop's ledger may be replayed by a Dask cluster: the address of its `scheduler`, or
+        "local" for one here with so many `workers`."""
         from driftbandit.evidence import replay
 
         return replay.replayed(self, policy, half_life, scheduler, workers)
 
     def rejection(self, policy: Any, *, rule: Any = None, seed: int = 0) -> Any:
-        """An honest learning curve of a policy: see `evidence.replay`."""
+        """Return an honest learning curve of a policy: see `evidence.replay`."""
         from driftbandit.evidence import replay
 
         return replay.rejection(self, policy, rule, seed)

@@ -140,7 +140,7 @@ class Features(Recipe):
         return f"{stable(text):016x}"
 
     def problem(self, reward: Any = None) -> Problem:
-        """The `Problem` of learning from these rows; `reward` is a `Reward`, or a family."""
+        """Return the `Problem` of learning from these rows; `reward` is a `Reward`, or a family."""
         family = Bernoulli() if reward is None else getattr(reward, "family", reward)
         if not isinstance(family, Family):
             raise ValueError(
@@ -151,7 +151,7 @@ class Features(Recipe):
         return Problem(dim=self.size, family=family, context_norm=norm, items=self.plan.items)
 
     def encode(self, context: Mapping[str, Any], arms: Any, counts: Counts | None = None) -> Floats:
-        """A row for every arm, (N, size), from raw values by name.
+        """Return a row for each arm, (N, size), from raw values by name.
 
         `arms` is a list of mappings, a mapping whose values are mappings, or a frame. Values that
         are missing, unknown or clipped are added to `counts`, a Counter for example, under
@@ -168,8 +168,8 @@ class Features(Recipe):
         arms: Sequence[Mapping[str, Any]],
         counts: Counts | None = None,
     ) -> Floats:
-        """Row k is arm k in context k, (N, size): the same numbers as `encode` one by one, and ten
-        times faster."""
+        """Return rows of which row k is arm k in context k, (N, size): the same numbers as `encode`
+        one by one, and ten times faster."""
         columns = self.plan.arms(arms)
         if not isinstance(contexts, (list, tuple)) or len(contexts) != columns.size:
             raise ValueError(
@@ -182,8 +182,8 @@ class Features(Recipe):
     def encode_each(
         self, contexts: Sequence[Mapping[str, Any]], arms: Sequence[Sequence[Mapping[str, Any]]]
     ) -> list[Floats]:
-        """Arms k in context k, a list of (N_k, size): the same numbers as `encode` one by one, and
-        faster."""
+        """Return the arms k in context k, a list of (N_k, size): the same numbers as `encode` one
+        by one, and faster."""
         sizes = [len(each) for each in arms]
         plan = self.plan
         left = plan.context.encode(plan.context.read("a context", contexts))
@@ -194,7 +194,7 @@ class Features(Recipe):
         return [X[end - size : end] for size, end in zip(sizes, ends)]
 
     def encode_frame(self, frame: Any, counts: Counts | None = None) -> Floats:
-        """A row for every line of a frame that has a context and an arm, (N, size): the same
+        """Return a row for each line of a frame that has a context and an arm, (N, size): the same
         numbers as `encode` line by line."""
         names = self.plan.context.names | self.plan.arm.names
         columns = Frame("what encode_frame takes", frame, names)
@@ -225,7 +225,8 @@ class Features(Recipe):
     def contributions(
         self, context: Mapping[str, Any], arm: Mapping[str, Any], theta: ArrayLike
     ) -> dict[str, float]:
-        """What each column and each pair of columns adds to x'theta, also where terms are folded.
+        """Return what each column and each pair of columns adds to x'theta, also if terms are
+        folded.
 
         "1" is the constant and "age*price" the product of two columns; all add up to x'theta.
         """
@@ -244,8 +245,8 @@ class Features(Recipe):
         arm: Mapping[str, Feature] | None = None,
         interactions: Sequence[tuple[str, str]] = (),
     ) -> Features:
-        """The declaration with more columns. Coordinate j stays coordinate j, with its scale; new
-        ones come behind, scaled like the old ones, and `norm` grows.
+        """Return the declaration with more columns. Coordinate j stays coordinate j, with its
+        scale; new ones come behind, scaled like the old ones, and `norm` grows.
 
         `interactions` are pairs to add where they were listed; otherwise all are multiplied.
         `policies.growth` takes a learner along.
@@ -281,7 +282,7 @@ class Features(Recipe):
         dim: int | str | None = None,
         report: Callable[[str], object] = log.info,
     ) -> Features:
-        """A proposal from data: look at it, and correct it. `arm` names the columns that
+        """Propose a declaration from data: look at it, and correct it. `arm` names the columns that
         describe arms. `report` gets the reason for every column; `report=print` shows them."""
         from driftbandit.features.sample import propose
 

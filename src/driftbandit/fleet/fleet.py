@@ -100,8 +100,8 @@ class Fleet:
         return Disk(store, recipe, table.rows[0], sane)
 
     def choose(self, keys: Any, arms: ArrayLike, *, k: int | None = None) -> Ints:
-        """Index of the arm to play for every key, (B,), of arms (B, N, d), or (N, d) for all. With
-        `k` the k best arms of each, best first, (B, k)."""
+        """Return the index of the arm to play for each key, (B,), of arms (B, N, d), or (N, d) for
+        all. With `k` the k best arms of each, best first, (B, k)."""
         batch = keys_of(keys)
         X = self._arms(len(batch), arms)
         out = np.empty((len(batch), 1 if k is None else _slots(k, X)), dtype=np.int64)
@@ -122,8 +122,8 @@ class Fleet:
         return out[:, 0] if k is None else out
 
     def predict(self, keys: Any, arms: ArrayLike, *, level: float | None = None) -> Prediction:
-        """Mean reward of every arm for every key with an interval, each (B, N), as `Bandit.predict`
-        gives it; a key without a learner predicts like a new one."""
+        """Return the mean reward of each arm for each key with an interval, each (B, N), as
+        `Bandit.predict` gives it; a key without a learner predicts like a new one."""
         batch = keys_of(keys)
         X = self._arms(len(batch), arms)
         self._check_arms(batch, X)
@@ -293,7 +293,7 @@ class Fleet:
         memory_budget: int | None = None,
         store: str | os.PathLike[str] | None = None,
     ) -> Fleet:
-        """The fleet that `save` wrote; it goes on bit for bit. A store must be new or empty."""
+        """Read what `save` wrote; the fleet resumes bit for bit. A store must be new or empty."""
         return archive.load(cls, path, memory_budget=memory_budget, store=store)
 
     def close(self) -> None:

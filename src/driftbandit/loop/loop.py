@@ -151,37 +151,37 @@ class Loop:
         at: Any = None,
     ) -> str:
         """Store a decision that was made while the loop was away: its default was played, with
-        probability 1. It trains like any other. Returns "recorded", or "cancelled" where the loop
-        has chosen otherwise under this id: that was never shown, so it trains nothing."""
+        probability 1. It trains like any other. Return "recorded", or "cancelled" if the loop
+        has chosen another arm under this id: that arm was never shown, so it trains nothing."""
         return self._calls.record_fallback(
             context, arms, id=id, default=default, k=k, key=key, at=at
         )
 
     def submit_many(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:
-        """Many calls that wait for the disk only once: ("decide", {"context": ..., "arms": ...}),
-        ("record_fallback", ...), ("reward", {"id": ..., "value": ...}), ("prefer", ...), ("cancel",
-        {"id": ...}) or ("metric", ...), each with the options of that method. Gives the answers in
-        order; in place of a call that is refused, the error."""
+        """Make many calls that wait for the disk only once: ("decide", {"context": ..., "arms":
+        ...}), ("record_fallback", ...), ("reward", {"id": ..., "value": ...}), ("prefer", ...),
+        ("cancel", {"id": ...}) or ("metric", ...), each with the options of that method. Return the
+        answers in order, with the error in place of a call that is refused."""
         return self._calls.submit_many(calls)
 
     def reward(self, id: str, value: float, *, position: int | None = None, at: Any = None) -> str:
-        """Say what a decision gave, or a `position` of a slate, from 0. Until its window closes the
-        last value counts.
+        """Store the reward of a decision, or of a `position` of a slate, counted from 0. Until the
+        window of the decision closes, the last value counts.
 
-        Returns what became of it: "counted", "corrected", "late" (the decision is closed or
-        cancelled), "held" (no such decision yet), or "unknown" where nothing is held.
+        Return what became of it: "counted", "corrected", "late" (the decision is closed or
+        cancelled), "held" (no such decision yet), or "unknown" if the loop holds no rewards.
         """
         return self._store(self._calls.reward(id, value, position=position, at=at))
 
     def prefer(self, id: str, position: int, *, at: Any = None) -> str:
-        """Say which arm of a pair was better: that at `position` 0 or 1 of a decision with k=2. The
-        loop is declared with reward=Preference(...). Until the window closes the last word counts;
-        returns what became of it, as `reward` does."""
+        """Store which arm of a pair was better: that at `position` 0 or 1 of a decision with k=2. The
+        loop is declared with reward=Preference(...). Until the window closes the last word counts.
+        Return what became of it, as `reward` does."""
         return self._store(self._calls.prefer(id, position, at=at))
 
     def cancel(self, id: str, *, position: int | None = None, at: Any = None) -> str:
-        """Say that a decision, or a position of a slate, was never shown: it trains nothing.
-        Returns "cancelled", or as `reward` does."""
+        """Mark a decision, or a position of a slate, as never shown: it trains nothing.
+        Return "cancelled", or what `reward` would return."""
         return self._store(self._calls.cancel(id, position=position, at=at))
 
     def metric(
@@ -195,8 +195,8 @@ class Loop:
     ) -> frames.Batch:
         """Decide for every row of a frame (Polars, pandas, Arrow), some hundred at a time. A row
         has an `id`, and may have `context`, `arms`, `default`, `key` and `at`. Without a column
-        `context`, the columns that the features declare are the context. `columns` says what
-        columns are called there: {"id": "visit", "context": ["age", "country"]}.
+        `context`, the columns that the features declare are the context. `columns` maps these names
+        to those of the frame: {"id": "visit", "context": ["age", "country"]}.
 
         Rows that are stored already give the same answer, so an interrupted job can run again."""
         given = [each.features.context for each in self.candidates.values()]
@@ -208,7 +208,7 @@ class Loop:
     def reward_frame(
         self, frame: Any, *, columns: frames.Columns | None = None, progress: Any = False
     ) -> frames.Batch:
-        """Give the rewards of a frame: a row has the `id` of a decision and a `reward`, and may
+        """Store the rewards of a frame: a row has the `id` of a decision and a `reward`, and may
         have `position` and `at`. The answer of a row is that of `reward`."""
         return frames.reward_frame(self.submit_many, frame, columns, progress)
 
@@ -243,11 +243,11 @@ class Loop:
         arms.add(self.runtime, name, {} if columns is None else columns)
 
     def pause_arm(self, name: str) -> None:
-        """Take an arm off offer: decisions that name it go on without it."""
+        """Pause an arm: decisions that name it choose among the others."""
         arms.pause(self.runtime, name)
 
     def resume_arm(self, name: str) -> None:
-        """Put a paused arm on offer again."""
+        """Offer a paused arm again."""
         arms.resume(self.runtime, name)
 
     def retire_arm(self, name: str) -> None:
@@ -267,8 +267,9 @@ class Loop:
         """Add a candidate that learns from every example and never acts. It has a policy, features
         or exploration of its own; the rest is as in the live policy. If only exploration differs,
         it begins with what the live policy knows. Otherwise it first learns what the log has, in
-        this thread: it is then what it would be had it been there from the log's beginning. With
-        history=False it begins with nothing. `decide` takes the columns of all candidates."""
+        this thread, and is then what it would be if it had been there from the beginning of the
+        log. With history=False it begins with nothing. `decide` takes the columns of all
+        candidates."""
         promotion.shadow(self.runtime, name, policy, features, exploration, half_life, history)
 
     def trial(self, name: str, share: float = 0.1, *, effect: float | None = None) -> None:
@@ -285,8 +286,8 @@ class Loop:
         promotion.retire(self.runtime, name)
 
     def compare(self) -> Comparison:
-        """Values of candidates, and differences from the live policy and the default, with bounds
-        that hold however often you look."""
+        """Return the values of candidates, and their differences from the live policy and the
+        default, with bounds that hold however often you look."""
         return promotion.compare(self.runtime)
 
     def promote(
@@ -298,16 +299,16 @@ class Loop:
         not_worse: Mapping[str, float] | None = None,
     ) -> None:
         """Put a candidate in the place of the live policy, or let "live" act again instead of the
-        default. Refused until the log proves that it is better than the policy that acts, and while
-        it is proved worse in a metric of the guard. `not_worse` demands more: with {"cost": 0.05},
-        the log must prove that it costs at most 0.05 more. `force` needs no proof. `expected_live`
-        names the policy that acts, as a check."""
+        default. This is refused until the log proves that it is better than the policy that acts,
+        and while it is proved worse in a metric of the guard. `not_worse` demands more: with
+        {"cost": 0.05}, the log must prove that it costs at most 0.05 more. `force` needs no proof.
+        `expected_live` names the policy that acts, as a check."""
         promotion.promote(self.runtime, name, expected_live, force, not_worse)
 
     def erase(self, *, key: str, relearn: bool = False) -> Erasure:
         """Remove all that was logged about a key, from the log, the file and the database's own
         copies. What the learner has learnt from it stays, unless you let it `relearn` from the
-        rest: a replay of the log, beside decisions. Returns what is gone.
+        rest, by a replay of the log while decisions go on. Return what was removed.
 
         Raises `UnfinishedErasureError` if another connection keeps the database from removing its
         copies now: the log has nothing of the key then, and the loop removes the copies as soon as
@@ -318,8 +319,8 @@ class Loop:
 
     def repair(self, at: Any = None) -> float:
         """Set the loop's clock to the time of this machine, or to `at` with clock="events", and
-        return the time. Decisions that are open and dated later count as made then. It is for a
-        clock that was wrong: docs/contract.md has the rule."""
+        return the time. Decisions that are open and dated later count as made then. Use it
+        after the clock was wrong."""
         if at is not None and self.declaration.clock == "wall":
             raise ValueError("this loop follows the wall clock: set that right, and leave at= out")
         if at is None and self.declaration.clock == "events":
@@ -334,39 +335,40 @@ class Loop:
         return audit(self.ledger, self.runtime.reread(), validate.text("id", id))
 
     def audits(self) -> Iterator[Audit]:
-        """All of the log, in the order of what the learner knew."""
+        """Compute the probabilities of all logged decisions again, in the order of what the learner
+        knew."""
         return audit_all(self.ledger, self.runtime.reread())
 
     def log(self) -> Any:
-        """All decisions as a Polars frame, each with what became of it."""
+        """Return all decisions as a Polars frame, each with what became of it."""
         return export.frame(self.ledger, self.runtime.reread())
 
     def export(self, path: str | os.PathLike[str]) -> Path:
-        """The same as a Parquet file."""
+        """Write what `log` returns to a Parquet file, and return its path."""
         return export.export(self.ledger, self.runtime.reread(), path)
 
     def health(self, *, since: Any = None) -> Health:
-        """How the loop is doing, from its latest 10,000 events. `since`, a date, also asks which
-        terms have moved since then by more than their uncertainty."""
+        """Return how the loop is doing, from its latest 10,000 events. With `since`, a date, also
+        return which terms have moved since then by more than their uncertainty."""
         return health(self.runtime, None if since is None else moment(since, 0.0))
 
     def check(self) -> None:
-        """Raise if the loop has stopped: nothing can be stored or trained any more."""
+        """Raise if the loop has stopped and can no longer store or train anything."""
         self.runtime.check()
 
     @property
     def declaration(self) -> Declaration:
-        """What the loop was declared with."""
+        """The declaration of the loop."""
         return self.runtime.definition.now.declaration
 
     @property
     def seed(self) -> int:
-        """Seed of all draws."""
+        """The seed of all draws."""
         return self.declaration.seed
 
     @property
     def settings(self) -> Settings:
-        """How decisions are made now."""
+        """The settings by which decisions are made now."""
         return self.runtime.settings
 
     @property
@@ -386,24 +388,25 @@ class Loop:
 
     @property
     def acts(self) -> str:
-        """Who acts: "live", the name of a promoted candidate, or "default"."""
+        """The policy that acts: "live", the name of a promoted candidate, or "default"."""
         return promotion.acts(self.runtime)
 
     @property
     def candidates(self) -> dict[str, Shadow]:
-        """Candidates as they were declared, by name."""
+        """The candidates by name, as they were declared."""
         return {
             one.shadow.name: one.shadow for one in [*self.runtime.candidates.candidates.values()]
         }
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many events of each kind there were, and what became of them."""
+        """The number of events of each kind, and of what became of them."""
         return dict(self.runtime.windows.counts)
 
     @property
     def lag(self) -> Lag:
-        """Examples that wait to be trained, and for how many seconds the oldest has."""
+        """The number of examples that wait to be trained, and the seconds that the oldest has
+        waited."""
         return self.runtime.training.lag
 
     @property
@@ -418,7 +421,7 @@ class Loop:
         return str(self.ledger.head)
 
     def close(self) -> None:
-        """Stop. Everything that was acknowledged is in the ledger, closed or not."""
+        """Stop the loop. Every event that was acknowledged is in the ledger already."""
         self.runtime.close()
 
     def __enter__(self) -> Loop:
