@@ -35,7 +35,29 @@ REASONS: dict[str, tuple[str, ...]] = {
     "a number is whole if it equals its floor, or its ceiling": (
         "policies/base.py sane: np.floor(t) -> np.ceil(t)",
     ),
-    "an argument that every caller gives": ("policies/base.py init: 1 -> 2",),
+    "an argument that every caller gives": (
+        "policies/base.py init: 1 -> 2",
+        "policies/master.py init: 1 -> 2",
+    ),
+    "room for one more order, or for one more learner, that is filled when it is needed": (
+        "policies/master.py init: 1 -> 2 #2",
+        "policies/master.py init: 1 -> 2 #3",
+    ),
+    "the first round writes over it, and a start below 0 is none": (
+        "policies/master.py init: -1 -> 1",
+        "policies/master.py init: 1 -> 2 #6",
+        "policies/master.py init: 1.0 -> 2.0",
+        "policies/master.py _plan: 1 -> 2 #2",
+    ),
+    "only the type is asked for, or only the first row is read": (
+        "policies/master.py _learner_type: 1 -> 2",
+        "policies/master.py choose: 1 -> 2",
+        "policies/master.py choose: 1 -> 2 #2",
+    ),
+    "no coin falls on its edge": (
+        "policies/master.py _plan: _share_below(coins[m]) < 2.0 ** (-(n - m) / 2) -> "
+        "_share_below(coins[m]) <= 2.0 ** (-(n - m) / 2)",
+    ),
     "the problem is checked again when the policy is made": (
         "policies/base.py from_theory: cls._check_problem(problem) -> pass",
     ),

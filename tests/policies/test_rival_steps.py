@@ -116,8 +116,11 @@ def test_masters_memory_grows_by_learners_and_as_its_base_grows():
     assert set(grows.values()) == {(1,)}
 
 
-def test_masters_learners_play_and_value_arms_alone_as_in_company():
-    policy = MASTER.from_theory(replace(PROBLEM, dim=2), base="GLBOMD", first_order=1)
+@pytest.mark.parametrize("exploration", ["ucb", "thompson"])
+def test_masters_learners_play_and_value_arms_alone_as_in_company(exploration):
+    problem = replace(PROBLEM, dim=2)
+    base = GLBOMD(problem=problem, exploration=exploration)
+    policy = MASTER(problem=problem, base=base, first_order=1)
     rng = np.random.default_rng(5)
     memory, alone = policy.init(3), [policy.init(1) for _ in range(3)]
     for _ in range(12):
