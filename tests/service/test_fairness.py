@@ -32,6 +32,11 @@ BATCHES = "/v1/loops/news/batches"
 DEEP = b'{"context":{"x":' + b"[" * 600 + b"]" * 600 + b'},"arms":{},"default":"a","id":"deep"}'
 
 
+@pytest.fixture(autouse=True)
+def same_ids():
+    """Ids are as they are in use: the tests of this file share a service."""
+
+
 # ---- an exception stays with its own call
 
 
@@ -125,7 +130,8 @@ def test_names_that_are_nearly_right_cost_little(port):
     ],
 )
 def test_small_requests_do_no_large_work(port, change, status):
-    assert ask(port, "POST", DECIDE, DECISION | change)[0] == status
+    found = ask(port, "POST", DECIDE, DECISION | change)
+    assert found[0] == status, found[1]
 
 
 def test_a_batch_has_a_total(port):

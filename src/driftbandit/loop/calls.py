@@ -320,5 +320,7 @@ def _tried(step: Callable[..., Any], *args: Any) -> Any:
         return step(*args)
     except LedgerError:
         raise  # it holds for all of them
+    except ValueError as error:
+        return error.with_traceback(None)  # a refusal: its frames would keep the whole group
     except Exception as error:
         return error
