@@ -68,8 +68,8 @@ export class Client {
   reward(id: string, value: number, options?: Position): Promise<Outcome>;
   /** Say which arm of a pair was better, that at position 0 or 1; return what became of it. */
   prefer(id: string, position: 0 | 1): Promise<Outcome>;
-  /** Record another number about a decision, such as its cost. */
-  metric(id: string, name: string, value: number, options?: Position): Promise<void>;
+  /** Record another number about a decision, such as its cost; return what became of it. */
+  metric(id: string, name: string, value: number, options?: Position): Promise<Outcome>;
   /** Say that a decision, or a position of a slate, was never shown. */
   cancel(id: string, options?: Position): Promise<Outcome>;
   /** How many fallback decisions wait to be sent. */

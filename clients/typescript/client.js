@@ -60,7 +60,7 @@ export class Client {
   async metric(id, name, value, { position } = {}) {
     const path = `/decisions/${part(id)}/metrics/${part(name)}`;
     await this.#sendFirst(id);
-    await this.#call("PUT", path, { value, position }, true);
+    return (await this.#call("PUT", path, { value, position }, true)).outcome;
   }
 
   async cancel(id, { position } = {}) {

@@ -1124,7 +1124,7 @@ export interface components {
         /**
          * OutcomeResponse
          * @description What became of a reward, a preference or a cancel: counted, corrected, cancelled, late, held,
-         *         unknown; a metric is recorded.
+         *         unknown; a metric is recorded or unknown.
          */
         readonly OutcomeResponse: {
             readonly outcome: string;

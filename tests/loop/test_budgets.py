@@ -476,6 +476,17 @@ def test_every_arm_states_its_cost(cost):
         assert loop.counts == before
 
 
+def test_a_new_arm_states_its_cost_as_the_others_do():
+    """Otherwise every decision that leaves its arms out would be refused from then on."""
+    with opened() as loop:
+        before, new = loop.head, {"model": next(iter(ARMS.values()))["model"]}
+        with pytest.raises(ValueError, match="states no 'cost', which the budget needs"):
+            loop.add_arm("new", new)
+        assert loop.head == before
+        loop.add_arm("new", {**new, "cost": 0.1})
+        assert "new" in loop.decide({"p": [0, 0]}).probabilities
+
+
 def test_a_budget_can_begin_change_and_end(tmp_path):
     options = {**NEW, "arms": {name: {"model": arm["model"]} for name, arm in ARMS.items()}}
     with Loop(tmp_path / "a.db", **options, training="inline") as loop:

@@ -60,7 +60,8 @@ def test_the_client_has_the_same(port):
         client.pause_arm("a")
         made = client.decide({"age": 40})
         assert set(made.probabilities) == {"b", "c"}
-        client.metric(made.id, "cost", 0.25)
+        assert client.metric(made.id, "cost", 0.25) == "recorded"
+        assert client.metric("nowhere", "cost", 0.25) == "unknown"
         client.resume_arm("a")
         client.retire_arm("c")
         assert set(client.decide({"age": 40}).probabilities) == {"a", "b"}

@@ -51,7 +51,8 @@ test("it decides, and rewards count", async () => {
   assert.equal(made.role, "active");
   assert.deepEqual(made.places, []);
   assert.equal(await client.reward(made.id, 1), "counted");
-  await client.metric(made.id, "cost", 0.25);
+  assert.equal(await client.metric(made.id, "cost", 0.25), "recorded");
+  assert.equal(await client.metric("nowhere", "cost", 0.25), "unknown");
   assert.equal(await client.cancel((await client.decide({ age: 40 })).id), "cancelled");
 });
 

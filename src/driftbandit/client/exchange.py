@@ -157,12 +157,14 @@ class Exchange:
 
     def metric(
         self, id: str, name: str, value: float, *, position: int | None = None
-    ) -> Steps[None]:
-        """Record another number about a decision, such as its cost."""
+    ) -> Steps[str]:
+        """Record another number about a decision, such as its cost; returns "recorded", or
+        "unknown" if the loop has no such decision."""
         if id in self._outbox:
             yield from self.send()
         path = f"/decisions/{quote(id, '')}/metrics/{quote(name, '')}"
-        yield from self._call("PUT", path, {"value": value, "position": position})
+        said = {"value": value, "position": position}
+        return str((yield from self._call("PUT", path, said))["outcome"])
 
     def add_arm(self, name: str, columns: Mapping[str, Any] | None = None) -> Steps[None]:
         """Add an arm to the catalogue of the loop, or give it other columns."""

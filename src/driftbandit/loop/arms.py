@@ -26,8 +26,21 @@ def add(runtime: Runtime, name: Any, columns: Any) -> None:
         if name not in known and len(known) >= MOST_ARMS:
             raise ValueError(f"a catalogue has at most {MOST_ARMS} arms: retire one")
         check_columns(runtime, [columns])
+        _check_costs(runtime, name, columns)
         if known.get(name) != CatalogueArm(columns):
             _store(runtime, ArmChange(name, "add", columns))
+
+
+def _check_costs(runtime: Runtime, name: str, columns: Mapping[str, Any]) -> None:
+    """Raise if an arm states no cost that a budget needs and that all others state: every decision
+    without arms would be refused. If others leave it out, decisions bring it."""
+    others = [arm.columns for other, arm in catalogue(runtime).arms.items() if other != name]
+    for cost in runtime.settings.budget:
+        if cost not in columns and others and all(cost in each for each in others):
+            raise ValueError(
+                f"arm {show(name)} states no {cost!r}, which the budget needs and all other arms "
+                f"state: pass a number from 0 on, such as {{{cost!r}: 0.002}}"
+            )
 
 
 def pause(runtime: Runtime, name: Any) -> None:

@@ -301,7 +301,7 @@ class Calls:
         if pending.error is not None:
             return pending.error
         if not isinstance(made, Choice):
-            return pending.word
+            return pending.word or RECORDED  # a metric has no other word
         if made.request.fallback:
             return self._recorded(made, pending)
         return self._answer(made, pending)

@@ -11,7 +11,7 @@ from driftbandit import validate
 from driftbandit.durations import moment
 from driftbandit.features import Feature, Features
 from driftbandit.loop import arms, frames, promotion
-from driftbandit.loop.calls import Calls
+from driftbandit.loop.calls import RECORDED, Calls
 from driftbandit.loop.candidates.comparison import Comparison
 from driftbandit.loop.config import (
     OPTIONS,
@@ -186,9 +186,12 @@ class Loop:
 
     def metric(
         self, id: str, name: str, value: float, *, position: int | None = None, at: Any = None
-    ) -> None:
-        """Record another number about a decision. It is reported, and nothing learns from it."""
-        self._store(self._calls.metric(id, name, value, position=position, at=at))
+    ) -> str:
+        """Record another number about a decision. It is reported, and no policy learns from it.
+        Returns "recorded", or "unknown" if there is no such decision: then it counts nowhere."""
+        return (
+            self._store(self._calls.metric(id, name, value, position=position, at=at)) or RECORDED
+        )
 
     def decide_frame(
         self, frame: Any, *, columns: frames.Columns | None = None, progress: Any = False

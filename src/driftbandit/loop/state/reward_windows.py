@@ -404,7 +404,7 @@ class RewardWindows:
             found.record(said.position, said.name, said.value)
         if said.bill is not None:
             self.accounts.bill(event.seq, said.of, said.name, said.bill, said.value)
-        return Effect("", [])
+        return Effect("unknown" if said.of is None and event.v > 1 else "", [])
 
     def _change(self, event: Event, _: Any) -> Effect:
         self.ask_as(self.asking.after(event))

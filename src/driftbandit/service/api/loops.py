@@ -202,8 +202,7 @@ async def prefer(call: Call) -> Reply:
 async def metric(call: Call) -> Reply:
     said = {"id": call.path["id"], "name": call.path["metric"], "value": call.body.value}
     said |= {"at": call.body.at, "position": call.body.position}
-    await call.submit_one("metric", said)
-    return Reply(200, m.OutcomeResponse("recorded"))
+    return Reply(200, m.OutcomeResponse(await call.submit_one("metric", said)))
 
 
 async def cancel(call: Call) -> Reply:

@@ -127,7 +127,7 @@ class DecisionResponse(Struct, omit_defaults=True):
 
 class OutcomeResponse(Struct):
     """What became of a reward, a preference or a cancel: counted, corrected, cancelled, late, held,
-    unknown; a metric is recorded."""
+    unknown; a metric is recorded or unknown."""
 
     outcome: str
 
