@@ -140,7 +140,7 @@ bench-one-discount: $(VENV)/.test   ## one gamma for drift and for jumps, and wh
 	$(BIN)/python -m benchmarks.one_discount --store && $(BIN)/python -m benchmarks.readme
 
 bench-coverage: $(VENV)/.test   ## how often every interval of an evaluation holds, on simulated logs
-	$(BIN)/python -m benchmarks.coverage --csv docs/results/intervals.csv --hard-csv docs/results/intervals-hard.csv; found=$$?; \
+	$(BIN)/python -m benchmarks.coverage --csv docs/results/intervals.csv --hard-csv docs/results/intervals-hard.csv --health-csv docs/results/intervals-health.csv; found=$$?; \
 	  $(BIN)/python -m benchmarks.shrinkage --csv docs/results/shrinkage.csv; \
 	  $(BIN)/python -m benchmarks.readme && exit $$found
 

@@ -6,8 +6,8 @@ The live policy follows discounted rewards and explores with one decision in fiv
 random. Values stand still, or drift. Candidates are an arm, and a learner that follows all rewards
 so far; its means are the reward model. Printed: the share of logs in which an interval holds at the
 end, and in which a sequence holds at all looks at once. Then the same for logs in which few rows
-carry an estimate: rare clicks, arms that are hardly ever logged, 50 rows. Exit status 1 if one is
-not as promised.
+carry an estimate: rare clicks, arms that are hardly ever logged, 50 rows. And for what
+`loop.health()` says of other policies. Exit status 1 if one is not as promised.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from driftbandit.estimators import ope
 from driftbandit.estimators.accumulators import Band, Difference, Value
 from driftbandit.estimators.increments import LoggedArms
 from driftbandit.estimators.overlap import overlap
+from driftbandit.loop.reporting import policy_values
+from driftbandit.reward import Reward
 
 ARMS, FLOOR, EVERY, CLIP, ENOUGH = 3, 0.2, 100, 5.0, 100.0
 WORLDS: dict[str, dict[str, Any]] = {
@@ -33,9 +35,8 @@ WORLDS: dict[str, dict[str, Any]] = {
     "live policy learns": {"drift": 0.0},
     "live policy learns, values drift": {"drift": 1.5},
 }
-# A clipped interval has a margin; that of ips is wider than need be where few rows carry it.
-PROMISED = {"sequence": (0.95, 1.0), "clipped": (0.93, 1.0), "ips": (0.93, 0.99)}
-USUAL = (0.93, 0.975)
+PROMISED = {"sequence": (0.95, 1.0), "clipped": (0.93, 1.0)}  # a clipped interval has a margin
+USUAL = (0.93, 0.975)  # of 1,000 logs: 95 % and about three standard deviations to both sides
 EFFECTIVE = "effective rows, at least"
 WARNED, KINDS = 0.95, ("ips", "snips", "dr", "ips clipped", "dr clipped")
 
@@ -90,6 +91,26 @@ HARD = {
     ),
     "50 rows, 30 % clicks": Hard(50, (1.0,), (THIRD,), (SECOND_ARM,), ((0.3,) * 3,)),
     "50 rows, 2 % clicks": Hard(50, (1.0,), (THIRD,), (SECOND_ARM,), ((0.02,) * 3,)),
+}
+
+
+class Asked(NamedTuple):
+    """Logs that `loop.health()` reads: the probabilities of arms, of which the second is the
+    default, what they earn, and the share of the holdout."""
+
+    rows: int
+    h: tuple[float, ...]
+    clicks: tuple[float, ...]
+    holdout: float = 0.0
+
+
+HEALTH = {
+    "arms logged 1 in 10": Asked(300, (0.8, 0.1, 0.1), (0.7, 0.4, 0.1)),
+    "arms logged 1 in 100": Asked(300, (0.98, 0.01, 0.01), (0.7, 0.4, 0.1)),
+    "1 to 2 % clicks": Asked(200, (0.4, 0.3, 0.3), (0.02, 0.01, 0.01)),
+    "default logged 1 in 100, holdout of 10 %": Asked(
+        1000, (0.98, 0.01, 0.01), (0.6, 0.3, 0.6), 0.1
+    ),
 }
 
 
@@ -240,6 +261,49 @@ def hard_missed(found: dict[str, dict[str, float]]) -> Iterator[str]:
                 yield f"{world}, {kind}: {shares[kind]:.4g}"
 
 
+def health_coverage(world: Asked, logs: int, seed: int) -> dict[str, float]:
+    """Shares of logs in which the intervals of `loop.health()` hold, or nothing is said."""
+    rng, held = np.random.default_rng(seed), Counter[str]()
+    truths = {"uniform": float(np.mean(world.clicks)), "default": world.clicks[1]}
+    for _ in range(logs):
+        lines = health_log(world, rng)
+        for name, truth in truths.items():
+            target = getattr(policy_values, name)
+            found = policy_values.value(lines, target, Reward(0, 1, wait=5, missing=0))
+            held[name] += found is None or found.low <= truth <= found.high
+    return {name: held[name] / logs for name in truths}
+
+
+def health_log(world: Asked, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """The lines of a log."""
+    names, lines = "abc"[: len(world.h)], []
+    for _ in range(world.rows):
+        aside = rng.random() < world.holdout
+        p = [0.0, 1.0, 0.0] if aside else [*world.h]
+        k = int(rng.choice(len(p), p=p))
+        line = {
+            "role": "holdout" if aside else "active", "names": [*names], "default": names[1],
+            "arm": names[k], "probability": p[k], "probabilities": p, "position": None,
+            "status": "trained", "reward": float(rng.random() < world.clicks[k]),
+        }  # fmt: skip
+        lines.append(line)
+    return lines
+
+
+def health_lines(found: dict[str, dict[str, float]]) -> Iterator[list[str]]:
+    """The table: a line for each world, a column for each policy."""
+    yield ["log", *next(iter(found.values()))]
+    for world, shares in found.items():
+        yield [world, *(f"{100.0 * share:.1f}" for share in shares.values())]
+
+
+def health_missed(found: dict[str, dict[str, float]]) -> Iterator[str]:
+    for world, shares in found.items():
+        for name, share in shares.items():
+            if share < USUAL[0]:
+                yield f"{world}, health, {name}: {share:.4g}"
+
+
 def up_to(rows: Any, looks: Any) -> Any:
     return np.cumsum(rows, axis=0)[looks]
 
@@ -273,6 +337,7 @@ def main() -> int:
     parser.add_argument("--hard", type=int, default=300, help="logs in which few rows matter")
     parser.add_argument("--csv", type=Path, help="also write the table to this file")
     parser.add_argument("--hard-csv", type=Path, help="and that of hard logs to this one")
+    parser.add_argument("--health-csv", type=Path, help="and that of health to this one")
     given = parser.parse_args()
     found = {name: coverage(given.logs, given.rows, 1, **each) for name, each in WORLDS.items()}
     write_rows(given.csv, lines(found))
@@ -282,7 +347,11 @@ def main() -> int:
     write_rows(given.hard_csv, hard_lines(hard))
     for line in hard_lines(hard):
         print("  ".join(f"{cell:<12}" for cell in line))
-    missed = [*hard_missed(hard)] + [
+    health = {name: health_coverage(world, given.hard, 5) for name, world in HEALTH.items()}
+    write_rows(given.health_csv, health_lines(health))
+    for line in health_lines(health):
+        print("  ".join(f"{cell:<12}" for cell in line))
+    missed = [*hard_missed(hard), *health_missed(health)] + [
         f"{world}, {name}: {share:.4g}"
         for world, shares in found.items()
         for name, share in shares.items()

@@ -367,6 +367,7 @@ TABLES = {
     "requests": lambda: as_stored("requests"),
     "intervals": lambda: as_stored("intervals"),
     "hardintervals": lambda: as_stored("intervals-hard"),
+    "healthintervals": lambda: as_stored("intervals-health"),
     "shrinkage": lambda: as_stored("shrinkage"),
     "evidence": lambda: figures("evidence"),
     "promotion": lambda: as_stored("promotion"),

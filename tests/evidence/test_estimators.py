@@ -136,8 +136,8 @@ def naive_estimates(rows, pi, q, clip, level):
 
     floors = {"snips": by_design(rewards - snips), "dr": by_design(residuals)}
     floors["dr clipped"] = by_design(residuals, clip)
-    squares = sum((ws * rewards) ** 2) / sum(ws * ws * rewards)
-    floors["ips"] = (squares * value["ips"] * second / n - value["ips"] ** 2) / n
+    squares = sum((ws * rewards) ** 2) / sum(ws * ws)
+    floors["ips"] = (squares * second / n - value["ips"] ** 2) / n
     size = {kind: max(value["dm"], 1 - value["dm"]) for kind in ("dr", "dr clipped")}
     size |= {"snips": max(snips, 1 - snips)}
     halves = {}
@@ -351,13 +351,16 @@ def test_the_bound_is_where_the_capital_is_one_over_alpha():
 def test_coverage_of_everything_on_adaptive_logs(drift, benchmark):
     held = benchmark.coverage(60, 1500, 11, drift)
     assert held.pop(benchmark.EFFECTIVE) > 60.0
+    usual = []
     for name, share in held.items():
         if "sequence" in name:
             assert share >= 0.95, name  # at all looks at once
         elif "clipped" in name:
             assert share >= 0.93, name
-        else:  # of 60 logs: 95 % less 4 standard deviations
-            assert 0.83 <= share <= 1.0, name
+        else:  # of 60 logs: 95 % less 2.5 standard deviations; the benchmark has 1,000
+            assert share >= 0.88, name
+            usual.append(share)
+    assert np.mean(usual) >= 0.93
 
 
 def test_a_sequence_finds_what_is_there_and_nothing_where_nothing_is(benchmark):

@@ -56,7 +56,8 @@ def estimates(total: Floats, seen: Overlap, level: float, clip: float) -> dict[s
     q = s["dm"] / n
     surprise = max(q, 1.0 - q)  # the most that a reward can differ from what was expected
     ips, dr = s["wR"] / n, s["dr"] / n
-    floor = (_ratio(s["wwRR"], s["wwR"]) * ips * seen.second / n - ips**2) / n
+    squares = s["wwRR"] / s["ww"] if s["ww"] > 0.0 else 1.0  # the mean of R^2 where w^2 is
+    floor = (squares * seen.second / n - ips**2) / n
     out = {
         "ips": interval(ips, max(variance_of_mean(n, s["wR"], s["wwRR"]), floor), event, level),
         "snips": snips([s[name] for name in ("w", "ww", "wR", "wwR", "wwRR")], seen, level),
