@@ -1,9 +1,9 @@
 """Past one machine: the ledger of a keyed loop, replayed by a Dask cluster.
 
-All examples train the population, one after the other. The learner of a key begins with the
-population of its first example, and from there on needs only examples of its own. So the ledger is
-cut into stretches and the keys into shards. Every learner is trained on the same examples in the
-same order as by one process: all shards together are equal to it, bit for bit.
+All examples train the population, one after the other. The learner of a key begins with what it
+has of the population at its first example, and from there on needs only examples of its own. So the
+ledger is cut into stretches and the keys into shards. Every learner is trained on the same examples
+in the same order as by one process: all shards together are equal to it, bit for bit.
 
 | task of a worker | | when |
 |---|---|---|
@@ -106,7 +106,7 @@ class Children(Keyed):
 
     def _begun(self, key: str) -> KeyLearner:
         row, last = self.births[key]
-        return KeyLearner(self.policy, row.copy(), last)
+        return KeyLearner(self.own_policy, row.copy(), last)
 
 
 def shard_of(key: str | None, shards: int) -> int:
@@ -299,9 +299,9 @@ def _taken(whole: Checkpoint, chosen: Sequence[int]) -> Checkpoint:
 def _parts(whole: Checkpoint) -> tuple[bytes, Floats]:
     """The population's bytes, and the rows of all keys."""
     about, state = whole
-    size = len(state) // (1 + len(about["keys"]))
+    size, n = about["head"], len(about["keys"])
     rows = np.frombuffer(state[size:], dtype="<f8")
-    return state[:size], rows.reshape(len(about["keys"]), size // 8)
+    return state[:size], rows.reshape(n, rows.size // max(n, 1))
 
 
 def _joined(population: Checkpoint, own: Sequence[Checkpoint]) -> Checkpoint:

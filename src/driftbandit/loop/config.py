@@ -32,8 +32,7 @@ CLOCKS = ("wall", "events")
 MODES = ("active", "apprentice")
 LEVEL = 0.95
 AUTO = "auto"
-FORMER_POPULATION = 30.0  # what the population was worth in version 0.2
-KEYED_BONUS = 2.0  # of the default policy of a key: judged by `make bench-declarations`
+KEYED_BONUS = 1.5  # of the default policy of a key: judged by `make bench-declarations`
 RUN_LENGTH = 1e7
 DRAWS = 2  # version of the draws of new loops
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -232,12 +231,11 @@ class Declaration(Recipe):
     )
     population: Any = field(
         metadata={
-            "meaning": "with `key`: rewards of its own that the population is worth to a new key; "
-            '"auto" learns it'
+            "meaning": 'with `key`: rewards that the population is worth to a key; "auto" learns it'
         },
         default=AUTO,
     )
-    absent: ClassVar[Mapping[str, Any]] = {"prior": None, "population": FORMER_POPULATION}
+    absent: ClassVar[Mapping[str, Any]] = {"prior": None, "population": None}  # as in 0.2
     name: str = ""  # of the loop, in every draw from version 2 on
     draws: int = 1  # version of the draws; ledgers that say nothing have the first
     former: ClassVar[Mapping[str, str]] = {"keep": "retention"}
@@ -262,7 +260,7 @@ class Declaration(Recipe):
             retention=None if kept is None else seconds(kept, "retention"),
             arms=None if self.arms is None else _arms(self.arms),
         )
-        if self.population != AUTO:
+        if self.population not in (AUTO, None):  # None: the rule of version 0.2
             population = validate.positive("population", self.population, "in rewards, or 'auto'")
             self._set(population=population)
         if self.learns_preferences:

@@ -1,10 +1,10 @@
-"""A learner for each key, born from the population's and still a function of the log.
+"""A learner for each key beside the population's, and still a function of the log.
 
-All examples train the population. A key's own learner is born at its first example: it begins with
-the population's estimate of that moment, and departs from it as evidence comes. How much it trusts
-that estimate follows from how much keys have differed so far (`key_spread`), or is as many rewards
-of its own as the declaration says. `key_cache` holds the learners that are in use; the others are
-rows of the ledger's table.
+All examples train the population, and those of a key also its own learner, which is born at the
+first of them. A decision for a key is made with both (`key_rules`): how much the population says
+follows from how much keys have differed so far (`key_spread`), or is as many rewards as the
+declaration says. `key_cache` holds the learners that are in use; the others are rows of the
+ledger's table.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 
 from driftbandit.bandit import Bandit
-from driftbandit.loop.config import AUTO, Declaration
+from driftbandit.loop import time_discount
+from driftbandit.loop.config import Declaration
 from driftbandit.loop.deciding.types import View
 from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.learning.key_cache import UNKNOWN, KeyCache, KeyLearner, StoredRows
+from driftbandit.loop.learning.key_rules import Population, rule_of
 from driftbandit.loop.learning.key_spread import KeySpread
 from driftbandit.loop.learning.learner import IN_TABLE, Learner, Packing, digest, elapsed
 from driftbandit.loop.state.definition import Version
@@ -29,9 +31,7 @@ from driftbandit.loop.storage.events import Event
 from driftbandit.loop.storage.key_rows import SUM
 from driftbandit.policies.base import Floats
 from driftbandit.policies.domd import DOMD
-
-TRUST = 30.0  # rewards of which `basis` tells at most
-WIDE = 6.0  # variance of a newcomer's prior over that between keys: who is wrong must find out
+from driftbandit.policies.rows import RowPolicy
 
 
 def learner_for(declaration: Declaration, version: Version, home: int = 0) -> Learner:
@@ -46,12 +46,17 @@ class Keyed(Learner):
 
     def __init__(self, declaration: Declaration, version: Version, home: int = 0) -> None:
         self._keys = KeyCache(home, version)
-        self.weight = declaration.population
-        self.spread = KeySpread(version.policy.problem.dim) if self.weight == AUTO else None
+        self.rule = rule_of(declaration.population)
+        dim = version.policy.problem.dim
+        self.spread = KeySpread(dim) if self.rule.learns_spread else None
         super().__init__(declaration, version)
 
+    def policy_of(self, version: Version) -> RowPolicy:
+        return self.rule.population_policy(version, self.reward)
+
     @property
-    def policy(self) -> DOMD:
+    def own_policy(self) -> DOMD:
+        """That of a key."""
         policy = self.version.policy
         assert isinstance(policy, DOMD)
         return policy
@@ -67,7 +72,7 @@ class Keyed(Learner):
 
     def _compare(self, spread: KeySpread, key: str, example: Example, x: Floats) -> None:
         """Note by how much the population was wrong about a key."""
-        family = self.policy.problem.family
+        family = self.own_policy.problem.family
         z = float(x @ self.theta)
         error = self.reward.inside(example.value)[0] - float(family.mu(z))
         spread.take(key, x, error, float(family.dmu(z)), self.examples)
@@ -77,24 +82,27 @@ class Keyed(Learner):
         if own is None:
             own = self._begun(key)
             self._keys.put(key, own)
-        self._learn(own.bandit, x, example, own.last)
+        r, steps = self.reward.inside(example.value)[0], self._steps(example.at, own.last)
+        self.rule.learn(own.bandit, own.row, x, r, steps)
         own.last = example.at
         self._keys.change(key)
 
     def _begun(self, key: str) -> KeyLearner:
-        return KeyLearner(self.policy, self.newborn(), self.last)
+        return KeyLearner(self.own_policy, self.newborn(), self.last)
 
     def newborn(self) -> Floats:
         """Return the row with which a key begins now."""
-        if self.spread is None:
-            return born(self.policy, self.row, float(self.weight))
-        return born_near(self.policy, self.row, WIDE * self.spread.variance)
+        return self.rule.newborn(self.own_policy, self._population())
+
+    def _population(self, steps: float = 0.0) -> Population:
+        variance = self.spread.variance if self.spread else None
+        return Population(self.policy, self.row, variance, steps)
 
     @property
     def bandits(self) -> dict[str, Bandit]:
-        """Learners by key, all of them: those on the disk are read."""
+        """What decides for each key, all of them: those on the disk are read."""
         with self.lock:
-            return {key: own.bandit for key, own in self._keys.learners()}
+            return {key: self._decider(own, 0.0) for key, own in self._keys.learners()}
 
     def read_all(self) -> None:
         """Bring all learners to memory, before the ledger is closed."""
@@ -109,11 +117,14 @@ class Keyed(Learner):
         return super().aged(at, key) if own is None or not self.timed else elapsed(at, own.last)
 
     def seen(self, aged: float, key: str | None) -> View:
-        own = self._keys.get(str(key))
-        if own is not None and not self.timed:
-            return self._view(own.bandit, 0.0)
-        row = self.newborn() if own is None else own.row
-        return self._view(self._older(row, aged), aged)
+        return self._view(self._decider(self._keys.get(str(key)), aged), aged)
+
+    def _decider(self, own: KeyLearner | None, aged: float) -> Bandit:
+        """Return what decides for a key whose memory ages by so many seconds before."""
+        row, since = (None, aged) if own is None else (own.row, own.last + aged - self.last)
+        population = self._population(time_discount.steps(since) if aged > 0.0 else 0.0)
+        found = self.rule.decider(self.own_policy, row, time_discount.steps(aged), population)
+        return Bandit.from_row(self.own_policy, found)
 
     def _view(self, bandit: Bandit, aged: float) -> View:
         return View(bandit, self.policy_name, self.seq, self.examples, aged)
@@ -182,11 +193,12 @@ class Keyed(Learner):
         stored: StoredRows | None = None,
     ) -> None:
         with self.lock:
-            size, rows = 8 * version.policy.row_size, about.get("rows")
+            size, rows = 8 * self.policy_of(version).row_size, about.get("rows")
+            own_size = 8 * version.policy.row_size
             super().load(about, state[:size], version)
             end = size if rows is None else size + about["beside"] + SUM
             beside, more = state[size:end], state[end:]
-            if digest(more) != about["own"] or len(more) != size * len(about["keys"]):
+            if digest(more) != about["own"] or len(more) != own_size * len(about["keys"]):
                 raise LedgerError("the checkpoint is damaged: its learners are not whole")
             own = self._restored(about, more)
             if rows is None:
@@ -207,7 +219,7 @@ class Keyed(Learner):
                 self.spread = KeySpread.from_bytes(spread)
 
     def _restored(self, about: dict[str, Any], more: bytes) -> OrderedDict[str, KeyLearner]:
-        keys, policy = about["keys"], self.policy
+        keys, policy = about["keys"], self.own_policy
         rows = np.frombuffer(more, dtype="<f8").astype(np.float64)
         lasts = (-math.inf if last is None else last for last in about["lasts"])
         each = zip(keys, rows.reshape(len(keys), policy.row_size), lasts)
@@ -236,35 +248,5 @@ def _with_keys(
     more = b"".join(own.row.astype("<f8").tobytes() for _, own in learners)
     lasts = [None if own.last == -math.inf else own.last for _, own in learners]
     keys = [key for key, _ in learners]
-    return about | {"keys": keys, "lasts": lasts, "own": digest(more)}, state + more
-
-
-def born(policy: DOMD, population: Floats, weight: float) -> Floats:
-    """The row of a key that begins like the population: its theta, and its curvature above lambda
-    times s, so that it weighs no more than `weight` rewards."""
-    old, new, rounds = _beginning(policy, population)
-    s, lam = min(1.0, weight / rounds), float(new.floor[0])
-    new.basis[:] = np.maximum(new.basis, s * old.basis)
-    new.H[:] += s * (old.H - lam * np.eye(policy.problem.dim))
-    return np.array(policy.rows(new)[0])
-
-
-def born_near(policy: DOMD, population: Floats, variance: float) -> Floats:
-    """The row of a key whose theta differs from the population's by this variance in every
-    direction: with P the population's curvature above lambda, lambda I + (P^-1 + variance I)^-1."""
-    old, new, rounds = _beginning(policy, population)
-    eye, lam = np.eye(policy.problem.dim), float(new.floor[0])
-    P = old.H[0] - lam * eye
-    both = np.linalg.solve(eye + variance * P, P)
-    new.basis[:] = np.maximum(new.basis, min(1.0, TRUST / rounds) * old.basis)
-    new.H[:] += 0.5 * (both + both.T) + 1e-12 * np.trace(P) * eye  # rounding stays above lambda
-    return np.array(policy.rows(new)[0])
-
-
-def _beginning(policy: DOMD, population: Floats) -> tuple[Any, Any, float]:
-    """The population, a new memory with its theta, and the rounds that the population rests on."""
-    old, new = policy.view(population[None]), policy.init(1)
-    t, gamma = float(old.t[0]), float(policy.discount or 1.0)
-    rounds = t if gamma == 1.0 else (1.0 - gamma**t) / (1.0 - gamma)
-    new.theta[:], new.g[:] = old.theta, old.g
-    return old, new, max(rounds, 1.0)
+    about = about | {"keys": keys, "lasts": lasts, "own": digest(more), "head": len(state)}
+    return about, state + more

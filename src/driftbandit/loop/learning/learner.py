@@ -25,6 +25,7 @@ from driftbandit.loop.storage.events import Event
 from driftbandit.loop.storage.key_rows import RowBatch
 from driftbandit.policies.base import Floats
 from driftbandit.policies.growth import grown_rows
+from driftbandit.policies.rows import RowPolicy
 from driftbandit.recipe import Recipe
 
 CHANGED, IN_TABLE = "changed", "in table"  # what is packed of rows of keys
@@ -46,11 +47,23 @@ class Learner:
         self.reward = declaration.reward
         self.lock = threading.RLock()
         self.seq, self.examples, self.last = 0, 0, -math.inf  # last: `at` of what was trained last
-        self._put(version, begun(declaration, version))
+        self._put(version, self._fresh(declaration, version))
+
+    def policy_of(self, version: Version) -> RowPolicy:
+        """Return the policy of `row` under a version."""
+        return version.policy
+
+    def _fresh(self, declaration: Declaration, version: Version) -> Floats:
+        """Return the row before its first example: nothing, or the prior."""
+        policy = self.policy_of(version)
+        if declaration.prior is None:
+            return policy.fresh.copy()
+        return declaration.prior.row(policy, version.features, declaration.reward)
 
     def _put(self, version: Version, row: Floats) -> None:
         self.version, self.row, self.timed = version, row, version.timed
-        self.bandit, self.policy_name = Bandit.from_row(version.policy, row), version.policy.name
+        self.policy, self.policy_name = self.policy_of(version), version.policy.name
+        self.bandit = Bandit.from_row(self.policy, row)
         self.theta = self.bandit.theta
         self._aged: tuple[float, float, View] | None = None
 
@@ -64,8 +77,12 @@ class Learner:
 
     def _learn(self, bandit: Bandit, x: Floats, example: Example, last: float) -> None:
         """One example for a bandit that was trained at `last` before."""
-        steps = time_discount.steps(elapsed(example.at, last)) if self.timed else 1.0
-        bandit.update(self._whole(x), self.reward.inside(example.value)[0], steps=steps)
+        r, steps = self.reward.inside(example.value)[0], self._steps(example.at, last)
+        bandit.update(self._whole(x), r, steps=steps)
+
+    def _steps(self, at: float, last: float) -> float:
+        """Steps by which a memory ages that was trained at `last`."""
+        return time_discount.steps(elapsed(at, last)) if self.timed else 1.0
 
     def _whole(self, x: Floats) -> Floats:
         """Return a row as long as the features are now: sums over more numbers are rounded
@@ -92,7 +109,7 @@ class Learner:
         self.seq, self.examples = event.seq, self.examples + 1
 
     def _grow(self, larger: Version) -> None:
-        row = grown_rows(self.version.policy, larger.policy, self.row[None])[0]
+        row = grown_rows(self.policy, self.policy_of(larger), self.row[None])[0]
         self._put(larger, np.ascontiguousarray(row))
 
     def view(self, at: float, key: str | None) -> View:
@@ -122,7 +139,7 @@ class Learner:
         return View(bandit, self.policy_name, self.seq, self.examples, aged)
 
     def _older(self, row: Floats, seconds: float) -> Bandit:
-        bandit = Bandit.from_row(self.version.policy, row.copy())
+        bandit = Bandit.from_row(self.policy, row.copy())
         if seconds > 0.0:
             bandit.forget(time_discount.steps(seconds))
         return bandit
@@ -161,7 +178,9 @@ class Learner:
         stored: StoredRows | None = None,
     ) -> None:
         """Go on from a checkpoint; `stored` is where rows of keys are read that it has not."""
-        whole = digest(state) == about["digest"] and len(state) == 8 * version.policy.row_size
+        whole = (
+            digest(state) == about["digest"] and len(state) == 8 * self.policy_of(version).row_size
+        )
         if not whole or about["format"] != files.VERSION:
             raise LedgerError("the checkpoint is damaged, or of another version of driftbandit")
         row = np.frombuffer(state, dtype="<f8").astype(np.float64)
@@ -175,13 +194,6 @@ class Learner:
         """A fingerprint of all it has learnt: equal only if every bit is."""
         with self.lock:
             return digest(self.row.astype("<f8").tobytes())
-
-
-def begun(declaration: Declaration, version: Version) -> Floats:
-    """Return the row of a learner before its first example: nothing, or the prior."""
-    if declaration.prior is None:
-        return version.policy.fresh.copy()
-    return declaration.prior.row(version.policy, version.features, declaration.reward)
 
 
 def elapsed(at: float, last: float) -> float:

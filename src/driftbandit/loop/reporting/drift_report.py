@@ -56,7 +56,7 @@ def _examples(ledger: Ledger, since: float) -> int:
 
 def _estimate(learner: Learner) -> tuple[Floats, Floats]:
     """Theta and its deviations."""
-    policy = learner.version.policy
+    policy = learner.policy
     memory = policy.from_rows(learner.row[None])
     deviation = policy.deviation(memory, np.eye(policy.problem.dim)[None])
     assert deviation is not None

@@ -288,7 +288,7 @@ def shares(told: Outcomes) -> dict[str, Any]:
 def memory(learner: Learner, lines: list[Line], now: float) -> dict[str, Any]:
     """Rewards that the estimate rests on, in effect, and AutoDOMD's word for its world."""
     with learner.lock:
-        policy, rounds = learner.version.policy, learner.bandit.rounds
+        policy, rounds = learner.policy, learner.bandit.rounds
         if isinstance(policy, AutoDOMD):
             said = learner.bandit.explain()
             return {"memory": said.memory, "state": said.state}
