@@ -15,6 +15,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from driftbandit.estimators.formatting import plural
+
 TURN = 0.0005  # seconds after which a thread that computes gives way to one that has a request
 
 Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 takes a free one.")]
@@ -209,7 +211,8 @@ def erase(
         gone = loop.erase(key=key, relearn=relearn)
     word = "trained again without them" if gone.relearned else "as it was"
     print(
-        f"{gone.events:,} events of {gone.decisions:,} decisions are erased; the learner is {word}"
+        f"{plural(gone.events, 'event')} of {plural(gone.decisions, 'decision')} erased; "
+        f"the learner is {word}"
     )
 
 
