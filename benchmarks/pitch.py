@@ -25,8 +25,8 @@ class Package(NamedTuple):
 
 
 PACKAGES = (
-    Package("**driftbandit**", "driftbandit AutoDOMD", "yes", "yes", "it does", "the loop, on disk",
-            "IPS, SNIPS, DM, DR, at every moment"),
+    Package("**driftbandit**", "driftbandit AutoDOMD", "yes", "yes", "the learner",
+            "the loop, on disk", "IPS, SNIPS, DM, DR, at every moment"),
     Package("bayesianbandits", "bayesianbandits UCB", "yes", "yes", "you", "you, by a token", "no"),
     Package("Vowpal Wabbit", "vowpalwabbit ε-greedy", "yes", "by a constant step", "you", "you",
             "IPS, DR"),
@@ -35,10 +35,10 @@ PACKAGES = (
     Package("MABWiser", "mabwiser LinUCB", "no", "no", "", "you", "by its simulator"),
     Package("river", "river LinUCB", "no", "by smoothing", "you", "you", "replay"),
 )  # fmt: skip
-SHORT = ["package", "forgets", "who chooses how fast", "waits for late rewards", "regret"]
+SHORT = ["package", "forgets", "how fast is set by", "late rewards are kept by", "regret"]
 IN_SHORT = 6  # rows
-HEAD = ["package", "one model for all arms", "forgets", "who chooses how fast"]
-HEAD += ["who remembers a decision until its reward", "what it says of a log"]
+HEAD = ["package", "one model for all arms", "forgets", "how fast is set by"]
+HEAD += ["decisions are kept until their reward by", "what it says of a log"]
 HEAD += ["µs per round", f"regret, {DRIFT}", f"regret, {FLIP}"]
 
 

@@ -24,7 +24,7 @@ from benchmarks.tables import RESULTS, report
 PORT, LIMIT, SETTLE = 8177, 180.0, 40.0  # seconds until a change is named; until it has recovered
 FIGURE = "command to the first change named on the dashboard, compiling included: s"
 WIDTH, HEIGHT = 1280, 1180
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run")
+FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars")
 NAMED = "return latest && latest.happened.length && document.getElementById('moved').innerText"
 
 

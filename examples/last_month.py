@@ -49,7 +49,7 @@ log = Log.read(
 )
 found = evaluate(log, {"AutoDOMD": AutoDOMD, "always a": Always("a")}, window="3d")
 for name, worth in found.values.items():
-    print(f"{name}: {worth.estimates['dr'].value:.3f} sales a visit")
+    print(f"{name}: {worth.estimates['dr'].value:.3f} sales per visit")
 print(found.verdict.replace("; ", ";\n"))
 
 # %% figure

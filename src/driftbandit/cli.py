@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from driftbandit.estimators.formatting import plural
 from driftbandit.progress import cells_bar
 from driftbandit.service import cli
 from driftbandit.terminal import show_regrets, show_table
@@ -460,7 +461,7 @@ def decide(
             print("driftbandit: training goes on; decisions use what is learnt", file=sys.stderr)
         found = loop.decide_frame(table, columns=columns, progress=True)
     table_files.write(found.done, decisions)
-    print(f"{len(found.done):,} decisions: {decisions}")
+    print(f"{plural(len(found.done), 'decision')}: {decisions}")
     _refusals(found, decisions)
 
 
@@ -482,7 +483,7 @@ def reward(
         found = loop.reward_frame(table, columns=columns, progress=True)
     results = Counter(found.done["result"].to_list()).most_common()
     told = ", ".join(f"{count:,} {result}" for result, count in results)
-    print(f"{len(found.done):,} rewards" + (f": {told}" if told else ""))
+    print(plural(len(found.done), "reward") + (f": {told}" if told else ""))
     _refusals(found, rewards)
 
 
@@ -495,7 +496,7 @@ def _refusals(found: Any, path: Path) -> None:
         beside.unlink(missing_ok=True)  # of an earlier run
         return
     table_files.write(found.refused, beside)
-    print(f"{len(found.refused):,} rows refused: {beside}")
+    print(f"{plural(len(found.refused), 'row')} refused: {beside}")
     for reason, count in list(found.reasons.items())[:REASONS]:
         print(f"- {count:,}: {reason}")
     raise typer.Exit(1)
@@ -618,8 +619,8 @@ def _study(
 def counted(ran: int, stored: int) -> str:
     """How many cells were run, in words."""
     if not ran:
-        return f"all {stored} cells were stored already"
-    return f"{ran} cells run" + (f", {stored} were stored already" if stored else "")
+        return f"all {plural(stored, 'cell')} stored already"
+    return f"{plural(ran, 'cell')} run" + (f", {stored:,} stored already" if stored else "")
 
 
 def _show(folder: Path, out: Path | None, **options: Any) -> None:

@@ -42,7 +42,7 @@ def _read(text: str) -> float:
     return float(found[1]) * UNITS.get(found[2], np.nan) if found else np.nan
 
 
-def moment(at: Any, now: float) -> float:
+def moment(at: Any, now: float, name: str = "at") -> float:
     """A point in time in seconds since the epoch: a number, a datetime with a time zone, or `now`
     where none is given.
 
@@ -58,7 +58,7 @@ def moment(at: Any, now: float) -> float:
     if not abs(clean) < LAST:  # NaN fails
         remedy = "divide milliseconds by 1000" if abs(clean) >= LAST else "pass time.time()"
         raise ValueError(
-            "at must be seconds since the epoch or a datetime with a time zone, got "
+            f"{name} must be seconds since the epoch or a datetime with a time zone, got "
             f"{validate.show(at)}: {remedy}"
         )
     return clean

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from driftbandit.estimators.formatting import plural
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -63,7 +65,7 @@ def conclusion(lines: Sequence[dict[str, Any]]) -> str:
             best[name] = best.get(name, 0) + 1
     ranked = sorted(best.items(), key=lambda pair: -pair[1])
     told = ", ".join(f"{name} in {count}" for name, count in ranked)
-    return f"Least regret, of {len(worlds)} environments: {told}."
+    return f"Least regret, of {plural(len(worlds), 'environment')}: {told}."
 
 
 def _forms(lines: Sequence[dict[str, Any]]) -> Iterator[tuple[Row, list[Row]]]:

@@ -633,7 +633,7 @@ BAD = [
     ({"policy": LinUCB}, "DOMD or AutoDOMD"),
     ({"policy": "DOMD"}, "DOMD or AutoDOMD"),
     ({"policy": DOMD(problem=Features(arm={"x": Flag()}).problem())}, "made for"),
-    ({"exploration": 2.0}, "uniform must be at most 1"),
+    ({"exploration": 2.0}, "exploration must be a share from 0 to 1, such as 0.05, got 2"),
     ({"exploration": "a"}, "share"),
     ({"exploration": True}, "exploration"),
     ({"mode": "off"}, "mode"),

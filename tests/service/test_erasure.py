@@ -64,7 +64,7 @@ def run(*words):
 
 @pytest.mark.slow
 def test_from_the_command_line(path):
-    assert run("erase", path, "ann 17")[1].startswith("20 events of 10 decisions are erased")
+    assert run("erase", path, "ann 17")[1].startswith("20 events of 10 decisions erased")
     assert left(path) == 0
     code, _, words = run("erase", path.parent / "other.db", "x")
     assert (code, "does not exist" in words) == (2, True)

@@ -13,6 +13,7 @@ from driftbandit.cli import app
 ROOT = Path(__file__).parents[2]
 TEXTS = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]
 PAGES = [*TEXTS, *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
+FIGURES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*/*.svg"))
 FENCE = re.compile(r"^(`{3,})([^`\n]*)\n(.*?)^\1$", flags=re.M | re.S)
 COMMANDS = ("driftbandit", "make", "pip", "python", "curl")
 RUN = {
@@ -186,3 +187,19 @@ def test_words_after_a_marker_are_markdown(page):
     lines = re.sub(FENCE, "", (ROOT / page).read_text()).splitlines()
     assert [line for line in lines if re.match(r"\s*<!--.*?-->.*\w", line) and "table:" not in line
             and not re.fullmatch(r"\s*(<!--[^>]*-->\s*)+", line)] == []  # fmt: skip
+
+
+COLUMN, LEAST = 740.0, 11.0  # pixels: the width of a page's text, and the height of letters
+POINT = 4.0 / 3.0  # pixels
+
+
+@pytest.mark.parametrize("path", FIGURES)
+def test_labels_of_figures_can_be_read(path):
+    """At the width at which a page shows it, no label of a figure is small; exponents may be."""
+    svg = (ROOT / path).read_text()
+    wide = float(re.search(r'viewBox="\S+ \S+ (\S+) ', svg)[1])
+    scale = min(POINT if re.search(r'<svg[^>]* width="[\d.]+pt"', svg) else 1.0, COLUMN / wide)
+    letters = re.findall(r'<text[^>]*font-size(?:: |=")([\d.]+)', svg)
+    letters += re.findall(r'<svg[^>]*font-size="([\d.]+)', svg)
+    assert letters
+    assert min(map(float, letters)) * scale >= LEAST

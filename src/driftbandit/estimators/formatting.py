@@ -54,3 +54,12 @@ def as_json(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [as_json(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> plural(1, "row"), plural(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -400,6 +400,7 @@ def _distinct(values: Any) -> tuple[Any, ...]:
             )
     if not clean or len(set(map(str, clean))) < len(clean):
         raise ValueError(
-            f"a Category needs values that read differently, got {validate.show(list(clean))}"
+            "a Category needs one or more values that read differently, got "
+            f"{validate.show(list(clean))}"
         )
     return clean

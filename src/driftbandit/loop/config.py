@@ -529,6 +529,8 @@ def exploration_rule(given: Any) -> Rule:
             "exploration must be a share such as 0.05, or a rule such as Thompson(0.05), got "
             f"{validate.show(given)}"
         )
+    if not 0.0 <= float(given) <= 1.0:
+        raise ValueError(f"exploration must be a share from 0 to 1, such as 0.05, got {given:g}")
     return Floor(float(given))
 
 

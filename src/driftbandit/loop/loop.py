@@ -353,7 +353,7 @@ class Loop:
     def health(self, *, since: Any = None) -> Health:
         """Return how the loop is doing, from its latest 10,000 events. With `since`, a date, also
         return which terms have moved since then by more than their uncertainty."""
-        return health(self.runtime, None if since is None else moment(since, 0.0))
+        return health(self.runtime, None if since is None else moment(since, 0.0, "since"))
 
     def check(self) -> None:
         """Raise if the loop has stopped and can no longer store or train anything."""

@@ -24,9 +24,8 @@ def check_path(path: Any, given: Mapping[str, Any]) -> None:
         raise ValueError(f"path must be the name of a file, such as 'shop.db', got {show(path)}")
     new = given.get("features") is not None and given.get("reward") is not None
     if not new and not is_url(path) and not os.path.exists(path):
-        raise ValueError(
-            f"{os.fspath(path)!r} does not exist: a new loop needs features= and reward="
-        )
+        there = "" if os.fspath(path) == ":memory:" else f"{os.fspath(path)!r} does not exist: "
+        raise ValueError(f"{there}a new loop needs features= and reward=")
 
 
 def declared(ledger: Ledger, given: Mapping[str, Any]) -> Definition:

@@ -16,6 +16,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from driftbandit.estimators.formatting import plural
+
 TURN = 0.0005  # seconds after which a thread that computes gives way to one that has a request
 # When Python looks for cycles. A look at all objects stops every thread for a tenth of a second and
 # more, and hostile requests cause many; by these numbers it is rare, and leaves out the modules.
@@ -215,7 +217,8 @@ def erase(
         gone = loop.erase(key=key, relearn=relearn)
     word = "trained again without them" if gone.relearned else "as it was"
     print(
-        f"{gone.events:,} events of {gone.decisions:,} decisions are erased; the learner is {word}"
+        f"{plural(gone.events, 'event')} of {plural(gone.decisions, 'decision')} erased; "
+        f"the learner is {word}"
     )
 
 

@@ -24,6 +24,7 @@ from driftbandit.theory.domd import (
     forgetting_piecewise,
     path_length,
 )
+from driftbandit.theory.drawing import LABELS
 
 WHY = "the regret order"
 DRIFTS, JUMPS = "drifting", "piecewise"
@@ -192,7 +193,7 @@ def plot_table_1(problem: Problem, horizons: Sequence[int], figure: Any = None) 
 
     made = {T: table_1(replace(problem, horizon=T)) for T in horizons}
     settings = list(next(iter(made.values())))
-    figure = figure or plt.figure(figsize=(4.6 * len(settings), 3.4), layout="constrained")
+    figure = figure or plt.figure(figsize=(3.5 * len(settings), 4.0), layout="constrained")
     panels = figure.subplots(1, len(settings), squeeze=False).ravel()
     for ax, setting in zip(panels, settings):
         for name in TABLE_1[setting]:
@@ -200,11 +201,11 @@ def plot_table_1(problem: Problem, horizons: Sequence[int], figure: Any = None) 
             bold = {"lw": 2.2} if name == "DOMD-GLB" else {"lw": 1.0}
             ax.loglog(horizons, values, label=name, **bold)
         ax.loglog(horizons, horizons, color="0.6", ls=":", label="T")
-        ax.set_title(setting, fontsize=9)
-        ax.set_xlabel("T", fontsize=8)
-        ax.legend(fontsize=7, frameon=False)
-        ax.tick_params(labelsize=7)
-    panels[0].set_ylabel("order of the regret", fontsize=8)
+        ax.set_title(setting, fontsize=LABELS)
+        ax.set_xlabel("T", fontsize=LABELS)
+        ax.legend(fontsize=LABELS, frameon=False)
+        ax.tick_params(labelsize=LABELS)
+    panels[0].set_ylabel("order of the regret", fontsize=LABELS)
     return figure
 
 

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from driftbandit.estimators.formatting import as_json
+from driftbandit.estimators.formatting import as_json, plural
 from driftbandit.estimators.increments import Floats
 from driftbandit.html_table import table
 from driftbandit.loop import promotion, time_discount
@@ -141,12 +141,12 @@ class Health:
         return {name: as_json(getattr(self, name)) for name in names}
 
     def __repr__(self) -> str:
-        head = f"loop {self.name!r}: {self.decisions} decisions, {self.rewards} rewards"
+        head = f"loop {self.name!r}: {self._counts()}"
         return "\n".join([head, *(f"  {line}" for line in self._lines())])
 
     def _repr_html_(self) -> str:
         """Return values of policies as a table, with shares and concerns below it."""
-        title = f"Loop {self.name}: {self.decisions:,} decisions, {self.rewards:,} rewards"
+        title = f"Loop {self.name}: {self._counts()}"
         rows = [
             (name, *((one.mean, one.low, one.high, one.rows) if one else (None,) * 4))
             for name, one in self.values.items()
@@ -154,15 +154,20 @@ class Health:
         header = ("policy", "mean reward", "low", "high", "rows")
         return table(title, header, rows, self._lines())
 
+    def _counts(self) -> str:
+        return f"{plural(self.decisions, 'decision')}, {plural(self.rewards, 'reward')}"
+
     def _lines(self) -> list[str]:
         shares = ("missing", "cancelled", "clipped", "late", "exploration_share")
         lines = [
-            f"the latest {self.recent} decisions: "
+            f"of the latest {plural(self.recent, 'decision')}: "
             + ", ".join(f"{name} {getattr(self, name):.1%}" for name in shares),
-            f"lag {self.lag.seconds:.1f} s, {self.lag.examples} examples; {self._memory()}",
-            f"{self.acts} acts{self._candidates()}",
+            f"training lag {self.lag.seconds:.1f} s, {plural(self.lag.examples, 'example')}; "
+            f"{self._memory()}",
+            f"acting policy: {self.acts}{self._candidates()}",
             f"observed minus expected: {_told(self.bias)}",
             "mean reward: " + "; ".join(f"{k} {_told(v)}" for k, v in self.values.items()),
+            f"uplift over the default: {self._uplift()}",
         ]
         for name, arms in self.metrics.items():
             lines.append(f"{name}: " + "; ".join(f"{arm} {_told(v)}" for arm, v in arms.items()))
@@ -171,6 +176,12 @@ class Health:
         for each in self.changed:
             lines.append(f"changed: {each.term} {each.before:+.3g} -> {each.after:+.3g}")
         return lines + [f"look: {concern}" for concern in self.concerns]
+
+    def _uplift(self) -> str:
+        if self.uplift is None:
+            return "unknown"
+        one, form = self.uplift, "+.1%" if self.uplift.relative else "+.3g"
+        return f"{one.mean:{form}} ({one.low:{form}} to {one.high:{form}})"
 
     def _candidates(self) -> str:
         shares = ", ".join(f"{name} {share:.1%}" for name, share in self.candidates.items())

@@ -193,7 +193,7 @@ function tiles({ report, behind, waiting, mode, policy }) {
 const WORLD = {
   "learning": "It is too early to say whether rewards change over time.",
   "stationary": "The loop sees no change at present.",
-  "drifting": "Rewards change slowly, and the loop follows.",
+  "drifting": "Rewards keep changing, and the loop follows.",
   "just changed": "The loop has just detected a change: it forgets what no longer holds, and learns anew.",
 };
 
