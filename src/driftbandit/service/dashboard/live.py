@@ -181,7 +181,8 @@ def _line(
     place: Decision | SlatePosition,
     why: Any,
 ) -> m.RecentDecision:
-    line = m.RecentDecision(found.id, at, found.role, position, _short(place.arm), place.probability)
+    chosen = _short(place.arm), place.probability
+    line = m.RecentDecision(found.id, at, found.role, position, *chosen)
     if why is not None:
         line.runner_up, line.lead, line.bonus = _short(why.runner_up), why.lead, why.bonus
         line.terms = dict([term for term in why.terms.items() if term[1]][:TERMS])
