@@ -485,6 +485,20 @@ def test_streams_that_are_not_read_are_closed(tmp_path, monkeypatch, drips):
             link.close()
 
 
+def test_long_names_make_no_long_view(port):
+    """Every open dashboard has a copy of it."""
+    long, end = {"x" * 100_000: ARMS["a"], "y" * 100_000: ARMS["b"]}, time.monotonic() + 20
+    while True:
+        assert ask(port, "POST", DECIDE, DECISION | {"arms": long})[0] == 200
+        view = ask(port, "GET", "/v1/loops/news/overview")[1]
+        found = {name for each in view["latest"] for name in (each["arm"], each.get("runner_up"))}
+        if any(str(name).startswith(("xxx", "yyy")) for name in found):
+            break
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert len(json.dumps(view)) < 50_000
+
+
 def test_too_many_requests_at_once_on_a_connection(port):
     with socket.create_connection(("127.0.0.1", port), timeout=10) as link:
         try:

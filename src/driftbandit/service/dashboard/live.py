@@ -26,6 +26,7 @@ TICK = 0.25  # seconds after which a stream looks for a new view, or for the end
 LIFE = 25.0  # seconds of a stream; the next request for one shows the key again
 GONE = 10.0  # seconds after the last request for a view in which decisions are still noted
 POINTS, LATEST, NOTED, TERMS = 300, 12, 4, 4  # of a history; decisions; of one view; reasons
+SHOWN = 80  # characters of an arm's name
 CHANGED, DETECTED = "just changed", 20  # a state of AutoDOMD; changes that are kept
 CALM = 10.0  # seconds without that state, after which the next one is another change
 
@@ -180,9 +181,15 @@ def _line(
     place: Decision | SlatePosition,
     why: Any,
 ) -> m.RecentDecision:
-    line = m.RecentDecision(found.id, at, found.role, position, place.arm, place.probability)
+    chosen = _short(place.arm), place.probability
+    line = m.RecentDecision(found.id, at, found.role, position, *chosen)
     if why is not None:
-        line.runner_up, line.lead, line.bonus = why.runner_up, why.lead, why.bonus
+        line.runner_up, line.lead, line.bonus = _short(why.runner_up), why.lead, why.bonus
         line.terms = dict([term for term in why.terms.items() if term[1]][:TERMS])
         line.costs = dict(why.costs)
     return line
+
+
+def _short(arm: Any) -> Any:
+    """Return a name as it is shown: every stream has a copy of the view, and names may be long."""
+    return f"{arm[: SHOWN - 1]}…" if isinstance(arm, str) and len(arm) > SHOWN else arm
