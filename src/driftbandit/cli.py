@@ -425,7 +425,8 @@ def _refusals(found: Any, path: Path) -> None:
         beside.unlink(missing_ok=True)  # of an earlier run
         return
     table_files.write(found.refused, beside)
-    print(f"{len(found.refused):,} rows refused: {beside}")
+    rows = f"{len(found.refused):,} row{'s' if len(found.refused) != 1 else ''}"
+    print(f"{rows} refused: {beside}")
     for reason, count in list(found.reasons.items())[:REASONS]:
         print(f"- {count:,}: {reason}")
     raise typer.Exit(1)
