@@ -151,6 +151,7 @@ bench-evidence: $(VENV)/.test   ## time and memory of evaluating 10^6 rows and r
 bench-promotion: $(VENV)/.test   ## how often policies are promoted or demoted by chance, and how soon with reason
 	$(BIN)/python -m benchmarks.promotion --csv docs/results/promotion.csv; found=$$?; \
 	  $(BIN)/python -m benchmarks.promotion --seeds 100 --csv docs/results/promotion-late.csv || found=1; \
+	  $(BIN)/python -m benchmarks.promotion --loops 10 --csv docs/results/promotion-lost.csv || found=1; \
 	  $(BIN)/python -m benchmarks.readme && exit $$found
 
 bench-oracles: $(VENV)/.test   ## estimators and sequences next to obp and confseq, in their own environments

@@ -96,12 +96,14 @@ HARD = {
 
 class Asked(NamedTuple):
     """Logs that `loop.health()` reads: the probabilities of arms, of which the second is the
-    default, what they earn, and the share of the holdout."""
+    default, what they earn, the share of the holdout, and how many decisions a user has; then the
+    holdout is one of users, who differ."""
 
     rows: int
     h: tuple[float, ...]
     clicks: tuple[float, ...]
     holdout: float = 0.0
+    visits: int = 0
 
 
 HEALTH = {
@@ -110,6 +112,9 @@ HEALTH = {
     "1 to 2 % clicks": Asked(200, (0.4, 0.3, 0.3), (0.02, 0.01, 0.01)),
     "default logged 1 in 100, holdout of 10 %": Asked(
         1000, (0.98, 0.01, 0.01), (0.6, 0.3, 0.6), 0.1
+    ),
+    "users who differ, 20 visits each, holdout of 20 %": Asked(
+        2000, (0.9, 0.05, 0.05), (0.4, 0.3, 0.4), 0.2, 20
     ),
 }
 
@@ -276,15 +281,18 @@ def health_coverage(world: Asked, logs: int, seed: int) -> dict[str, float]:
 
 def health_log(world: Asked, rng: np.random.Generator) -> list[dict[str, Any]]:
     """The lines of a log."""
-    names, lines = "abc"[: len(world.h)], []
-    for _ in range(world.rows):
-        aside = rng.random() < world.holdout
+    names, lines, aside, taste = "abc"[: len(world.h)], [], False, 1.0
+    for t in range(world.rows):
+        if not world.visits or t % world.visits == 0:
+            aside = rng.random() < world.holdout
+            taste = 2.0 * (rng.random() < 0.5) if world.visits else 1.0  # of half of all users
         p = [0.0, 1.0, 0.0] if aside else [*world.h]
         k = int(rng.choice(len(p), p=p))
         line = {
             "role": "holdout" if aside else "active", "names": [*names], "default": names[1],
-            "arm": names[k], "probability": p[k], "probabilities": p, "position": None,
-            "status": "trained", "reward": float(rng.random() < world.clicks[k]),
+            "key": f"user {t // world.visits}" if world.visits else None, "arm": names[k],
+            "probability": p[k], "probabilities": p, "position": None, "status": "trained",
+            "reward": float(rng.random() < taste * world.clicks[k]),
         }  # fmt: skip
         lines.append(line)
     return lines

@@ -2,12 +2,13 @@
 
     python -m benchmarks.promotion [--runs 1000] [--csv docs/results/promotion.csv]
     python -m benchmarks.promotion --seeds 100 --csv docs/results/promotion-late.csv
+    python -m benchmarks.promotion --loops 10 --csv docs/results/promotion-lost.csv
 
 Runs are played in blocks of rows: rows of a few kinds, whose numbers in a block are multinomial.
 What is added up is what `driftbandit.estimators.leads` adds up row by row, but for forecasts, which
 stay the same within a block; tests/loop/test_gate.py compares the two. With `--seeds`, loops are
-played in a world where rewards come late, and nothing else. Exit status 1 if a figure is not what
-it must be.
+played in a world where rewards come late, and nothing else; with `--loops`, in one where unhappy
+rewards of an arm are lost. Exit status 1 if a figure is not what it must be.
 """
 
 from __future__ import annotations
@@ -23,7 +24,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.tables import write_rows
-from driftbandit import DOMD, Bandit, Bernoulli, Problem
+from driftbandit import (
+    DOMD,
+    Bandit,
+    Bernoulli,
+    Category,
+    Features,
+    Floor,
+    InverseGap,
+    Loop,
+    Problem,
+    Reward,
+)
 from driftbandit.estimators import leads
 from driftbandit.estimators.increments import LoggedArms
 from driftbandit.loop.state.spending import Turn, part
@@ -353,15 +365,63 @@ def _vote(bandit: Bandit, X: Any) -> Any:
     return p
 
 
+LOST, CHECKED = 2000, 50  # decisions, and how often promotion is asked for
+
+
+def lost_rewards(loops: int) -> Iterator[Finding]:
+    """Two arms are liked alike, but half of the unhappy rewards of one are lost, so it looks
+    better, and a candidate that prefers it looks better, too."""
+    for how in ("missing", "cancelled"):
+        wrong, named = map(sum, zip(*(promoted_lost(seed, how) for seed in range(loops))))
+        what = f"half of one arm's unhappy rewards {how}, {loops} loops: promoted"
+        yield Finding(what, f"{wrong} (the loss is named in {named})", "0", wrong == 0)
+    wrong, named = map(sum, zip(*(promoted_lost(seed, "") for seed in range(loops))))
+    what = f"no rewards lost, {loops} loops: promoted"
+    yield Finding(what, f"{wrong} (a loss is named in {named})", "0", wrong == 0)
+
+
+def promoted_lost(seed: int, how: str) -> tuple[bool, bool]:
+    """Return whether the candidate is promoted, and whether the comparison names a loss."""
+    rng, arms = np.random.default_rng([9, seed]), {name: {"name": name} for name in "xy"}
+    features = Features(arm={"name": Category([*arms])})
+    declared = {"features": features, "arms": arms, "reward": Reward(0, 1, wait=50)}
+    even = {"policy": DOMD, "exploration": InverseGap(0.1, strength=0.0), "seed": seed}
+    with Loop(":memory:", clock="events", training="inline", **declared, **even) as loop:
+        loop.shadow("sharp", exploration=Floor(0.1), history=False)
+        loop.trial("sharp", share=0.5)
+        for t in range(LOST):
+            made, at = loop.decide({}, at=100.0 * t, id=f"{seed} {t}"), 100.0 * t
+            happy, lost = rng.random(2) < (0.3, 0.5)
+            if happy or not (how and lost and made.arm == "x"):
+                loop.reward(made.id, float(happy), at=at)
+            elif how == "cancelled":
+                loop.cancel(made.id, at=at)
+            if t % CHECKED == CHECKED - 1 and _promoted(loop):
+                return True, False
+        found = loop.compare()
+    return False, bool(found.losses or found.arm_losses)
+
+
+def _promoted(loop: Loop) -> bool:
+    try:
+        loop.promote("sharp")
+    except ValueError:
+        return False
+    return True
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=0, help="loops with late rewards")
+    parser.add_argument("--loops", type=int, default=0, help="loops with lost rewards")
     parser.add_argument("--csv", type=Path, help="also write the table to this file")
     given, lines, missed = parser.parse_args(), [["what", "found", "must be"]], False
-    parts = [late_rewards] if given.seeds else [power, nulls, covered, guard]
-    for part_of_it in parts:
-        for each in part_of_it(given.seeds or given.runs):
+    parts = [(power, given.runs), (nulls, given.runs), (covered, given.runs), (guard, given.runs)]
+    if given.seeds or given.loops:
+        parts = [(late_rewards, given.seeds), (lost_rewards, given.loops)]
+    for part_of_it, runs in parts:
+        for each in part_of_it(runs) if runs else ():
             missed |= show(each, lines)
     write_rows(given.csv, lines)
     return int(missed)

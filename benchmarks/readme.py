@@ -372,6 +372,7 @@ TABLES = {
     "evidence": lambda: figures("evidence"),
     "promotion": lambda: as_stored("promotion"),
     "promotion_late": lambda: as_stored("promotion-late"),
+    "promotion_lost": lambda: as_stored("promotion-lost"),
     "oracles": lambda: as_stored("oracles"),
     "roads": lambda: figures("roads"),
     "links": lambda: figures("links"),

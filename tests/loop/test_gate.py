@@ -346,14 +346,17 @@ def test_rewards_that_are_lost_for_one_arm_block_promotions_where_policies_lose_
 
 
 def test_a_candidate_must_not_be_worse_by_a_margin(tmp_path):
-    costs = Guard(metrics={"cost": Reward(0, 10, goal="min", wait=50, missing=0)})
-    with opened(tmp_path / "a.db", guard=costs, **EVEN) as loop:
+    costs = Reward(0, 10, goal="min", wait=50, missing=0)
+    visits = Reward(0, 1, wait=50, missing=0)
+    watched = Guard(metrics={"cost": costs, "visits": visits})
+    with opened(tmp_path / "a.db", guard=watched, **EVEN) as loop:
         loop.shadow("sharp", exploration=Floor(0.1))
         loop.trial("sharp", share=0.5)
         for t in range(500):
             made = chosen_by_sharp(loop, t, default="z")
             loop.reward(made.id, float(made.arm == "y"), at=10.0 * t)
             loop.metric(made.id, "cost", 5.0 if t % 3 else 4.0, at=10.0 * t)
+            loop.metric(made.id, "visits", t % 2, at=10.0 * t)
         wrong = {
             "no metric 'costs'": {"costs": 1.0},
             "must be a mapping": ["cost"],
@@ -366,9 +369,14 @@ def test_a_candidate_must_not_be_worse_by_a_margin(tmp_path):
         assert 0.0 < worst < 5.0
         with pytest.raises(ValueError, match=r"at most .* worse in 'cost': it may be worse by"):
             loop.promote("sharp", not_worse={"cost": 0.5 * worst})
-        loop.promote("sharp", not_worse={"cost": 1.01 * worst})
+        fewer = loop.compare().lead("sharp", "live", "visits").worst
+        margins = {"cost": 1.01 * worst, "visits": 1.01 * fewer}
+        for tight in margins:  # all of them at once: one that fails is enough
+            with pytest.raises(ValueError, match=f"worse in '{tight}': it may be worse by"):
+                loop.promote("sharp", not_worse={**margins, tight: 0.5 * margins[tight]})
+        loop.promote("sharp", not_worse=margins)
         event = next(e for e in loop.ledger.read() if e.kind == "promote").read()
-        assert event.evidence["not_worse"] == {"cost": pytest.approx(1.01 * worst)}
+        assert event.evidence["not_worse"] == pytest.approx(margins)
 
 
 def test_plans_of_candidates_survive_a_restart(tmp_path):

@@ -18,6 +18,7 @@ from driftbandit.loop.reporting.policy_values import (
     Weight,
     bounded,
     default,
+    itself,
     unbounded,
     uplift,
     value,
@@ -84,6 +85,24 @@ def test_intervals_cover_the_truth(name, monkeypatch):
     held = benchmark.health_coverage(benchmark.HEALTH[name], 100, 5)
     assert held.keys() == {"uniform", "default"}
     assert min(held.values()) >= 0.93
+
+
+def test_a_holdout_of_users_is_as_certain_as_its_number_of_users(monkeypatch):
+    """Rows of a held user are drawn together: with 20 visits each, half of all intervals failed."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])
+    benchmark = importlib.import_module("benchmarks.coverage")
+    world = benchmark.HEALTH["users who differ, 20 visits each, holdout of 20 %"]
+    assert benchmark.health_coverage(world, 50, 5)["default"] >= 0.9
+    lines = benchmark.health_log(world, np.random.default_rng(1))
+    held = [each for each in lines if each["role"] == "holdout"]
+    users = {each["key"] for each in held}
+    found = value(held, default, CLICKS)
+    assert (found.rows, found.effective) == (len(held), pytest.approx(len(users)))
+    assert found.mean == pytest.approx(np.mean([each["reward"] for each in held]))
+    others = {each["key"] for each in lines} - users
+    assert value(lines, itself, CLICKS).effective == pytest.approx(len(others))
+    alone = [each | {"key": f"visit {t}"} for t, each in enumerate(held)]
+    assert value(alone, default, CLICKS).effective == pytest.approx(len(held))
 
 
 def test_a_slate_counts_with_what_was_before():
@@ -403,7 +422,7 @@ def line(rng, held):
     return {
         "role": "holdout" if held else "active", "names": ["a", "b"], "default": "a",
         "arm": "a" if plays else "b", "probability": p[0] if plays else p[1], "probabilities": p,
-        "position": None, "status": "trained",
+        "position": None, "status": "trained", "key": None,
         "reward": float(rng.random() < (0.3, 0.6)[not plays]),
     }  # fmt: skip
 

@@ -120,24 +120,50 @@ def value(lines: list[Line], target: Target, reward: Reward) -> Mean | None:
 
     A position of a slate counts with the weights of those before it: its reward may depend on them.
     """
-    values: dict[bool, list[float]] = {True: [], False: []}  # of the holdout, and of the others
-    weights: dict[bool, list[Weight]] = {True: [], False: []}
+    found: dict[bool, list[Seen]] = {True: [], False: []}  # of the holdout, and of the others
     for line, weight in _weighed(lines, target):
         if weight is None and line["role"] not in ASIDE:
             return None
         if weight is not None and line["status"] == "trained":
-            held = line["role"] == "holdout"
-            values[held].append(seen(line, reward))
-            weights[held].append(weight)
-    balanced = np.vstack([_balanced(weights[held]) for held in values])
-    return bounded(values[True] + values[False], (reward.low, reward.high), balanced)
+            row = Seen(line["key"], seen(line, reward), weight)
+            found[line["role"] == "holdout"].append(row)
+    rows = sum(map(len, found.values()))
+    if any(line["role"] == "holdout" and line["key"] is not None for line in lines):
+        found = {held: _by_key(each) for held, each in found.items()}
+    values = [row.value for held in found for row in found[held]]
+    balanced = np.vstack([_balanced([row.weight for row in found[held]]) for held in found])
+    mean = bounded(values, (reward.low, reward.high), balanced)
+    return mean and mean._replace(rows=rows)
+
+
+class Seen(NamedTuple):
+    """What a row says, or all rows of a key together."""
+
+    key: str | None
+    value: float
+    weight: Weight
+
+
+def _by_key(rows: list[Seen]) -> list[Seen]:
+    """Return the rows of each key as one. Whether a key is in the holdout is drawn once, for all of
+    its decisions, so ten decisions of a user do not tell what those of ten users do. What was drawn
+    for each decision stays as it is."""
+    found = [row for row in rows if row.key is None or row.weight != ONE]
+    keys: dict[str, list[float]] = {}
+    for row in rows:
+        if row.key is not None and row.weight == ONE:
+            keys.setdefault(row.key, []).append(row.value)
+    for key, values in keys.items():
+        n = float(len(values))
+        found.append(Seen(key, math.fsum(values) / n, Weight(n, n, n**2, n**3)))
+    return found
 
 
 def _balanced(weights: list[Weight]) -> Floats:
     """Weights with which a group counts for as many rows as it is worth. The holdout and the others
     were both drawn at random; a few explored defaults of large weights must not drown a holdout."""
     found = np.array(weights).reshape(-1, len(ONE))
-    part = len(found) / found[:, 2].sum() if len(found) else 0.0
+    part = found[:, 1].sum() / found[:, 2].sum() if len(found) else 0.0
     return np.asarray(found * part ** np.array([1.0, 1.0, 2.0, 3.0]))
 
 
