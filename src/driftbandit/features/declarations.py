@@ -87,8 +87,8 @@ class Number(Feature):
     With a line alone the best of all values is always an end. So a number of an arm is a curve
     unless it is cyclic or has `curve=False`, and a number of the context is a line unless it has
     `curve=True`. If such a curve has `low` above 0 and `high` at least 50 times `low`, its scale is
-    logarithmic; `curve=5` says that it is not. Wave k of n is cos(k pi u) / k, with u from 0 at `low` to 1 at `high`: slow waves
-    weigh more, so a curve is smooth until rewards say otherwise.
+    logarithmic; `curve=5` says that it is not. Wave k of n is cos(k pi u) / k, with u from 0 at
+    `low` to 1 at `high`: slow waves weigh more, so a curve is smooth until rewards say otherwise.
 
     >>> Number(0, 24, cyclic=True).coordinates("hour")
     ['hour cos', 'hour sin', 'hour missing']
