@@ -1,15 +1,16 @@
-"""A learner for each key: born from the population with limited trust, a function of the log."""
-
-import json
+"""A learner for each key: the population's knowledge and its own, a function of the log."""
 
 import numpy as np
 import pytest
 
 from driftbandit import DOMD, AutoDOMD, Bandit, Category, Features, Flag, Loop, Number, Reward
+from driftbandit.loop.config import Declaration
 from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.learning.key_rules import Pooled, Population
 from driftbandit.loop.learning.key_spread import KeySpread
-from driftbandit.loop.learning.keyed import WIDE, born, born_near
+from driftbandit.loop.learning.keyed import learner_for
 from driftbandit.loop.reporting.verification import verify
+from driftbandit.loop.state.definition import Version
 from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.training import replay
 
@@ -43,35 +44,38 @@ def play(loop, n=120, users=5, seed=0, start=0.0):
     return np.array(earned)
 
 
-def begun(policy, population):
-    """The row of a newcomer, by the formula."""
-    d, old = policy.problem.dim, policy.view(population[None])
-    t, gamma = old.t[0], policy.discount
-    rounds = max(1.0, sum(gamma**k for k in range(int(t))))
-    s, lam = min(1.0, 30.0 / rounds), policy.init(1).H[0, 0, 0]
-    H = lam * np.eye(d) + s * (old.H[0] - lam * np.eye(d))
-    return old.theta[0], H
+def pooled(H, b, population, variance):
+    """Theta and H that decide for a key with this evidence, by the formulas of `Pooled`."""
+    eye = np.eye(len(b))
+    Q = np.linalg.inv(np.linalg.inv(population.curvature) + variance * eye)
+    return np.linalg.solve(Q + H - eye, Q @ population.theta + b), Q + H - eye
 
 
-def by_hand(loop):
-    """Population and learners, trained example by example from the log."""
-    policy = DOMD(problem=FEATURES.problem(CLICKS))
-    population_row, own = policy.fresh.copy(), {}
-    population = Bandit.from_row(policy, population_row)
-    lines = {line["seq"]: line for line in loop.log().iter_rows(named=True)}
-    for example in replay.unfold(loop.ledger, loop.runtime.reread(), None)[1]:
-        assert isinstance(example, Example)
-        line = lines[example.decision]
-        if line["key"] not in own:
-            row = population_row.copy()
-            own[line["key"]] = Bandit.from_row(policy, born(policy, row, 30.0))
-            theta, H = begun(policy, row)
-            assert np.array_equal(own[line["key"]].theta, theta)
-            assert np.allclose(own[line["key"]].curvature, H, rtol=1e-9)
-        x = FEATURES.encode(json.loads(line["context"]), [ARMS[line["arm"]]])[0]
-        for bandit in (own[line["key"]], population):
-            bandit.update(x, CLICKS.inside(line["reward"])[0])
-    return population, own
+def stepped(H, b, x, r, gamma):
+    """The evidence of a key after one more reward: H = I + Lambda, and b = H theta."""
+    H, b = gamma * H + (1.0 - gamma) * np.eye(len(b)), gamma * b
+    theta = np.linalg.solve(H, b)
+    slope = (p := 1.0 / (1.0 + np.exp(-x @ theta))) * (1.0 - p)
+    theta = theta - 2.0 * (p - r) * np.linalg.solve(H + 2.0 * slope * np.outer(x, x), x)
+    H = H + (p := 1.0 / (1.0 + np.exp(-x @ theta))) * (1.0 - p) * np.outer(x, x)
+    return H, H @ theta
+
+
+def trained(population, n=120, seed=3, keys=5, half_life=20):
+    """A keyed learner without a loop, and the examples that it was trained."""
+    reward = Reward(0, 1)
+    policy = DOMD(problem=FEATURES.problem(reward), half_life=half_life)
+    told = Declaration(
+        features=FEATURES, reward=reward, key="user_id", policy=policy, population=population
+    )
+    learner = learner_for(told, Version(FEATURES, policy, None))
+    rng, seen = np.random.default_rng(seed), []
+    for k in range(n):
+        x = FEATURES.encode({"age": float(rng.uniform(0, 100))}, ARMS)[rng.integers(2)]
+        seen.append((f"u{rng.integers(keys)}", x, float(rng.random() < 0.3)))
+        key, _, r = seen[-1]
+        learner.train(Example(k + 1, k + 1, 0.0, r, key=key), x)
+    return learner, policy, seen
 
 
 def check(loop):
@@ -80,19 +84,91 @@ def check(loop):
     assert all(audit.logged == audit.computed for audit in loop.audits())
 
 
+@pytest.mark.parametrize("population", ["auto", 30])
+def test_a_decision_knows_the_population_of_now_and_the_own_rewards(population):
+    learner, policy, seen = trained(population)
+    everybody, own = Bandit(AutoDOMD(problem=policy.problem)), {}
+    for key, x, r in seen:
+        everybody.update(x, r)
+        nothing = np.eye(len(x)), np.zeros(len(x))
+        own[key] = stepped(*own.get(key, nothing), x, r, policy.discount)
+    assert np.array_equal(everybody.theta, learner.bandit.theta)
+    assert set(learner.bandits) == set(own)
+    for key, (H, b) in own.items():
+        found = learner.view(0.0, key).bandit
+        if population == "auto":
+            theta, curvature = pooled(H, b, everybody, learner.spread.variance)
+        else:
+            s, eye = min(1.0, 30.0 / everybody.explain().memory), np.eye(len(b))
+            Q = s * everybody.curvature + (1.0 - s) * eye
+            curvature = Q + H - eye
+            theta = np.linalg.solve(curvature, Q @ everybody.theta + b)
+        assert np.allclose(found.theta, theta, atol=1e-6)
+        assert np.allclose(found.curvature, curvature, atol=1e-6)
+        assert np.array_equal(learner.bandits[key].theta, found.theta)
+
+
+def test_what_the_population_learns_reaches_a_key_that_is_known_already():
+    learner, _, seen = trained("auto", n=1, keys=1)
+    before = learner.view(0.0, "u0").bandit.theta.copy()
+    learner.spread._sums[:] = 0.01, 10.0  # keys are alike
+    for k in range(300):
+        _, x, _ = seen[0]
+        learner.train(Example(k + 2, k + 2, 0.0, 1.0, key=f"other {k}"), x)
+    after, new = (learner.view(0.0, key).bandit.theta for key in ("u0", "new"))
+    assert x @ after > 2.0 > 0.5 > x @ before
+    assert x @ after == pytest.approx(x @ new, abs=0.2)
+
+
+def test_the_limits_of_how_much_keys_differ():
+    learner, policy, _ = trained("auto")
+    rule, row = Pooled("auto"), learner.newborn()
+    own = Bandit.from_row(policy, row)
+    for _ in range(20):
+        own.update(FEATURES.encode({"age": 5.0}, ARMS)[0], 1.0)
+
+    def decider(row, variance, steps=0.0):
+        everybody = Population(learner.policy, learner.row, variance)
+        return Bandit.from_row(policy, rule.decider(policy, row, steps, everybody))
+
+    alike, apart = decider(None, 0.0), decider(row, 1e12)
+    assert np.array_equal(alike.theta, learner.bandit.theta)
+    assert np.allclose(alike.curvature, learner.bandit.curvature)
+    evidence = own.curvature - np.eye(len(own.theta))
+    assert np.allclose(apart.curvature, evidence, atol=1e-6)
+    assert np.allclose(apart.curvature @ apart.theta, own.curvature @ own.theta, atol=1e-6)
+    old, new = decider(row, 0.5, steps=2000.0), decider(None, 0.5)  # all is forgotten
+    assert np.allclose(old.theta, new.theta, atol=1e-6)
+    assert np.allclose(old.curvature, new.curvature, atol=1e-6)
+
+
+def test_a_ledger_of_version_0_2_keeps_its_rule():
+    """A key begins with the population of its first reward, worth 30 rewards, and goes its way."""
+    learner, policy, seen = trained(None)
+    everybody, own, lam = Bandit(policy), {}, np.eye(policy.problem.dim)
+    for key, x, r in seen:
+        if key not in own:
+            n = max(1.0, sum(policy.discount**k for k in range(everybody.rounds)))
+            row = policy.fresh.copy()
+            memory = policy.view(row[None])
+            memory.theta[0] = everybody.theta
+            memory.H[0] = lam + min(1.0, 30.0 / n) * (everybody.curvature - lam)
+            own[key] = Bandit.from_row(policy, row)
+        own[key].update(x, r)
+        everybody.update(x, r)
+    assert np.array_equal(everybody.theta, learner.bandit.theta)
+    for key, bandit in own.items():
+        assert np.allclose(learner.view(0.0, key).bandit.theta, bandit.theta, rtol=1e-9)
+        assert np.allclose(learner.view(0.0, key).bandit.curvature, bandit.curvature, rtol=1e-9)
+
+
 def test_each_key_has_its_learner(tmp_path):
     with opened(tmp_path, population=30, policy=DOMD) as loop:
         assert isinstance(loop.declaration.policy, DOMD)
         play(loop)
-        population, own = by_hand(loop)
         learner = loop.runtime.learner
-        assert np.array_equal(population.theta, learner.bandit.theta)
-        found = learner.bandits
-        assert set(own) == set(found) == {f"u{k}" for k in range(5)}
-        for key, bandit in own.items():
-            assert np.array_equal(bandit.theta, found[key].theta)
-            assert np.array_equal(bandit.curvature, found[key].curvature)
-            assert bandit.rounds < population.rounds
+        assert set(learner.bandits) == {f"u{k}" for k in range(5)}
+        assert all(each.rounds < learner.bandit.rounds for each in learner.bandits.values())
         check(loop)
         digest = loop.digest
     with Loop(tmp_path / "a.db", training="inline") as loop:
@@ -222,34 +298,16 @@ def test_the_spread_is_that_of_the_moments_and_near_the_truth(differ):
     assert again.variance == spread.variance  # what it added stays
 
 
-def test_a_newcomer_is_as_sure_as_keys_are_alike():
-    rng = np.random.default_rng(4)
-    policy = DOMD(problem=FEATURES.problem(CLICKS), discount=1.0)
-    row = policy.fresh.copy()
-    population = Bandit.from_row(policy, row)
-    for _ in range(400):
-        x = FEATURES.encode({"age": float(rng.uniform(0, 100))}, ARMS)[rng.integers(2)]
-        population.update(x, float(rng.random() < 0.3))
-    lam, d = policy.init(1).H[0, 0, 0], policy.problem.dim
-    for variance in (0.0, 0.3, 100.0):
-        made = Bandit.from_row(policy, born_near(policy, row, variance))
-        P = population.curvature - lam * np.eye(d)
-        values, vectors = np.linalg.eigh(P)
-        expected = lam * np.eye(d) + (vectors * (values / (1 + variance * values))) @ vectors.T
-        assert np.allclose(made.curvature, expected, atol=1e-8)
-        assert np.array_equal(made.theta, population.theta)
-        assert np.linalg.eigvalsh(made.curvature).min() >= lam
-
-
 def test_what_the_loop_has_learnt_of_differences_is_in_checkpoints_and_replays(tmp_path):
     with opened(tmp_path) as loop:
         assert loop.declaration.population == "auto"
         play(loop, 200, users=6)
         learnt = loop.runtime.learner.spread.variance
         assert learnt != 1.0
-        row = born_near(loop.policy, loop.runtime.learner.row, WIDE * learnt)
-        new = loop.runtime.learner.view(1e5, "nobody").bandit
-        assert np.array_equal(new.curvature, Bandit.from_row(loop.policy, row).curvature)
+        learner = loop.runtime.learner
+        H = learner.bandit.curvature
+        Q = np.linalg.inv(np.linalg.inv(H) + learnt * np.eye(len(H)))
+        assert np.allclose(learner.view(1e5, "nobody").bandit.curvature, Q)
         check(loop)
         digest = loop.digest
     with Loop(tmp_path / "a.db", training="inline") as loop:

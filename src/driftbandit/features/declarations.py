@@ -19,6 +19,7 @@ from driftbandit.features import projections
 from driftbandit.recipe import Recipe
 
 WAVES = 5  # of a curve, unless it says how many: see `make bench-declarations`
+SPAN = 50.0  # high over low, from which on a curve has a logarithmic scale by default
 MOST_WAVES = 32
 SLOTS = 48  # names of items that are held, unless the column says how many
 MOST_NUMBERS = 4096  # of a vector that is projected
@@ -85,8 +86,9 @@ class Number(Feature):
 
     With a line alone the best of all values is always an end. So a number of an arm is a curve
     unless it is cyclic or has `curve=False`, and a number of the context is a line unless it has
-    `curve=True`. Wave k of n is cos(k pi u) / k, with u from 0 at `low` to 1 at `high`: slow waves
-    weigh more, so a curve is smooth until rewards say otherwise.
+    `curve=True`. If such a curve has `low` above 0 and `high` at least 50 times `low`, its scale is
+    logarithmic; `curve=5` says that it is not. Wave k of n is cos(k pi u) / k, with u from 0 at
+    `low` to 1 at `high`: slow waves weigh more, so a curve is smooth until rewards say otherwise.
 
     >>> Number(0, 24, cyclic=True).coordinates("hour")
     ['hour cos', 'hour sin', 'hour missing']
@@ -138,10 +140,12 @@ class Number(Feature):
 
     @property
     def of_arm(self) -> Number:
-        """The number as arms have it: a curve, unless it says what it is."""
+        """The number as arms have it: a curve, unless it says what it is; on a logarithmic scale
+        if it spans that much, because five waves over 1 to 128 cannot tell 1 from 4."""
         if self.curve is not None or self.cyclic:
             return self
-        return dataclasses.replace(self, curve=WAVES)
+        spans = self.low >= validate.SMALLEST and self.high >= SPAN * self.low
+        return dataclasses.replace(self, curve=WAVES, log=self.log or spans)
 
     @property
     def ends(self) -> tuple[float, float]:

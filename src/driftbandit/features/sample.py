@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from driftbandit import validate
 from driftbandit.features import values
 from driftbandit.features.columns import Frame, refuse_unknown
-from driftbandit.features.declarations import Category, Feature, Flag, Number, Vector
+from driftbandit.features.declarations import WAVES, Category, Feature, Flag, Number, Vector
 from driftbandit.features.features import Features
 from driftbandit.features.projections import FEWEST, unit
 
@@ -53,7 +54,14 @@ def propose(
     if len(left) == len(arm):
         raise ValueError(f"no column of the arms can be used: {left}; report=print shows why")
     context = {name: f for name, f in found.items() if name not in arm}
-    return Features(context=context, arm={n: found[n] for n in arm if n in found}, dim=dim)
+    return Features(context=context, arm={n: _of_arm(found[n]) for n in arm if n in found}, dim=dim)
+
+
+def _of_arm(feature: Feature) -> Feature:
+    """A number of an arm as a curve on the scale that the sample has."""
+    if not isinstance(feature, Number) or feature.log or feature.cyclic:
+        return feature
+    return replace(feature, curve=WAVES)
 
 
 def _column(name: str, column: list[Any]) -> Proposal:
