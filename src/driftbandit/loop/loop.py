@@ -174,9 +174,9 @@ class Loop:
         return self._store(self._calls.reward(id, value, position=position, at=at))
 
     def prefer(self, id: str, position: int, *, at: Any = None) -> str:
-        """Store which arm of a pair was better: that at `position` 0 or 1 of a decision with k=2. The
-        loop is declared with reward=Preference(...). Until the window closes the last word counts.
-        Return what became of it, as `reward` does."""
+        """Store which arm of a pair was better: that at `position` 0 or 1 of a decision with k=2.
+        The loop is declared with reward=Preference(...). Until the window closes, the last word
+        counts. Return what became of it, as `reward` does."""
         return self._store(self._calls.prefer(id, position, at=at))
 
     def cancel(self, id: str, *, position: int | None = None, at: Any = None) -> str:
