@@ -1,4 +1,5 @@
-"""Tables that can be read: numbers on the right, first column frozen, wide ones scroll alone."""
+"""Tables that can be read: numbers on the right, first column frozen, wide ones scroll alone; a
+spread stays on the line of its number."""
 
 from __future__ import annotations
 
@@ -30,5 +31,18 @@ class AlignNumbers(SphinxPostTransform):
                         cell["classes"].append("number")
 
 
+class KeepSpreads(SphinxPostTransform):
+    """In a cell, no line ends before or after a ±."""
+
+    default_priority = 911
+
+    def run(self, **options: Any) -> None:
+        for cell in self.document.findall(nodes.entry):
+            for text in list(cell.findall(nodes.Text)):
+                if " ± " in text:
+                    text.parent.replace(text, nodes.Text(text.replace(" ± ", "\u00a0±\u00a0")))
+
+
 def setup(app: Any) -> None:
     app.add_post_transform(AlignNumbers)
+    app.add_post_transform(KeepSpreads)

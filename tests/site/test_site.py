@@ -204,6 +204,13 @@ def test_the_site_needs_no_network(pages):
         assert not [address for address in page.loaded if "//" in address], name
 
 
+def test_a_spread_stays_on_the_line_of_its_number(site):
+    """Cells of numbers do not wrap; in others, spaces around a ± do not."""
+    for page in site.rglob("*.html"):
+        cells = re.findall(r"<td(?![^>]*number)[^>]*>(.*?)</td>", page.read_text(), flags=re.S)
+        assert [cell for cell in cells if re.search(r"\d ±|± \d", cell)] == [], page.name
+
+
 WIDTHS = {"phone": 375, "desktop": 1280}
 
 

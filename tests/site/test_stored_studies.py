@@ -87,12 +87,12 @@ def test_rows_merge_and_what_is_old_is_named_and_confirmed(small, stored_studies
     assert whole["code"].null_count() == 0
     table = tmp_path / "stored" / "small.csv"
     assert not stored_studies.out_of_date("small")
-    assert stored_studies.said(["small"]).startswith("Every row")
+    assert stored_studies.said(["small"]).startswith("All results")
     before = read(table)
 
     recoded(table, "GLOC", "of last week")
     stored_studies.out_of_date.cache_clear()
-    assert stored_studies.said(["small"]).endswith("Played by earlier code: `small` (GLOC).")
+    assert stored_studies.said(["small"]).endswith("Made by earlier code: `small` (GLOC).")
     small("part", "GLOC")  # nothing else is in this folder
     assert not stored_studies.out_of_date("small")
     times = {"early_us", "late_us"}
@@ -134,7 +134,7 @@ def test_rows_that_were_stored_without_seeds_stay_as_they_are(small, stored_stud
         assert float(line["mean"]) == pytest.approx(float(was["mean"]), abs=2e-4)
         assert kept == all(line[name] == was[name] for name in line if name != "best")
         assert (line["code"] == "") == kept
-    assert stored_studies.said(["small"]).endswith("version of their code: `small` (LinUCB).")
+    assert stored_studies.said(["small"]).endswith("named their code: `small` (LinUCB).")
 
 
 def test_results_of_other_seeds_are_refused(small, stored_studies, tmp_path):
