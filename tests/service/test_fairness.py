@@ -260,9 +260,10 @@ def test_groups_of_heavy_keys_are_small_and_apart():
         queued.put(submission("slates", loop, 5, scored=5 * SCORED))
         queued.put(submission("light", loop, 3))
         assert taken(queued) == {"light": 3}
-        assert taken(queued) == {"hostile": SMALL}
-        assert taken(queued) == {"slates": 1}  # heavy keys take turns
-        assert taken(queued) == {"hostile": SMALL}
+        shares.charge("slates", 1e6)
+        assert taken(queued) == {"hostile": SMALL}  # the lightest of them first
+        shares.charge("hostile", 1.5e6)
+        assert taken(queued) == {"slates": 1}
         group = queued.take()
         queued.put(submission("light", loop, 1))
         assert [part.of.key for part in queued.take()] == ["light"]  # beside a heavy group
@@ -288,11 +289,14 @@ def test_the_event_loop_does_one_piece_of_a_heavy_key_at_a_time():
     """Between two pieces other tasks go on, and the heavy keys take turns."""
 
     async def run():
-        turns, order = Turns(heavy("hostile", "other")), []
+        shares, order = heavy("hostile", "other"), []
+        turns = Turns(shares)
+        shares.charge("other", 1e5)  # a little more than the first one
 
         async def ask_for(key):
             await turns.wait(key)
             order.append(key)
+            shares.charge(key, 0.0 if key == "light" else 2e5)
 
         tasks = [asyncio.ensure_future(ask_for("hostile")) for _ in range(5)]
         tasks += [asyncio.ensure_future(ask_for("other")) for _ in range(3)]
