@@ -142,6 +142,22 @@ def test_a_batch_has_a_total(port):
     assert ask(port, "POST", BATCHES, raw=many)[0] == 413
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"context": 1, "arms": ARMS}, "at `$.decisions[...].context`"),
+        ({"arms": ARMS}, "`context` - at `$.decisions[...]`"),
+        ([], "at `$.decisions[...]`"),
+    ],
+)
+@pytest.mark.parametrize("path", [BATCHES, "/v1/loops/news/records"])
+def test_a_wrong_decision_of_a_batch_says_where(port, path, wrong, told):
+    """Decisions of a batch are read some at a time; what is wrong is told as if it were at once."""
+    right = DECISION | {"id": "right", "default": "a"}
+    status, problem, _ = ask(port, "POST", path, {"decisions": [right, wrong, right]})
+    assert (status, told in problem["detail"]) == (400, True), problem
+
+
 @pytest.mark.parametrize("size", [15_000, 17_000, 70_000, 200_000])
 @pytest.mark.parametrize("shape", ["one header", "many headers", "a path"])
 def test_the_head_has_its_limit(port, size, shape):
