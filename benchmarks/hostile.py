@@ -2,7 +2,8 @@
 
 The service is a process of its own, and so is every attack, on loopback. Calm and attacked times
 take turns, so that both meet the same machine. The figure is the honest key's 99 % time under
-attack over its calm one. Exit status 1 if a figure is missed.
+attack over its calm one. A process that only computes is a control: what the machine's part is.
+Exit status 1 if a figure is missed.
 """
 
 from __future__ import annotations

@@ -142,6 +142,22 @@ def test_a_batch_has_a_total(port):
     assert ask(port, "POST", BATCHES, raw=many)[0] == 413
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"context": 1, "arms": ARMS}, "at `$.decisions[...].context`"),
+        ({"arms": ARMS}, "`context` - at `$.decisions[...]`"),
+        ([], "at `$.decisions[...]`"),
+    ],
+)
+@pytest.mark.parametrize("path", [BATCHES, "/v1/loops/news/records"])
+def test_a_wrong_decision_of_a_batch_says_where(port, path, wrong, told):
+    """Decisions of a batch are read some at a time; what is wrong is told as if it were at once."""
+    right = DECISION | {"id": "right", "default": "a"}
+    status, problem, _ = ask(port, "POST", path, {"decisions": [right, wrong, right]})
+    assert (status, told in problem["detail"]) == (400, True), problem
+
+
 @pytest.mark.parametrize("size", [15_000, 17_000, 70_000, 200_000])
 @pytest.mark.parametrize("shape", ["one header", "many headers", "a path"])
 def test_the_head_has_its_limit(port, size, shape):
@@ -260,9 +276,10 @@ def test_groups_of_heavy_keys_are_small_and_apart():
         queued.put(submission("slates", loop, 5, scored=5 * SCORED))
         queued.put(submission("light", loop, 3))
         assert taken(queued) == {"light": 3}
-        assert taken(queued) == {"hostile": SMALL}
-        assert taken(queued) == {"slates": 1}  # heavy keys take turns
-        assert taken(queued) == {"hostile": SMALL}
+        shares.charge("slates", 1e6)
+        assert taken(queued) == {"hostile": SMALL}  # the lightest of them first
+        shares.charge("hostile", 1.5e6)
+        assert taken(queued) == {"slates": 1}
         group = queued.take()
         queued.put(submission("light", loop, 1))
         assert [part.of.key for part in queued.take()] == ["light"]  # beside a heavy group
@@ -288,11 +305,14 @@ def test_the_event_loop_does_one_piece_of_a_heavy_key_at_a_time():
     """Between two pieces other tasks go on, and the heavy keys take turns."""
 
     async def run():
-        turns, order = Turns(heavy("hostile", "other")), []
+        shares, order = heavy("hostile", "other"), []
+        turns = Turns(shares)
+        shares.charge("other", 1e5)  # a little more than the first one
 
         async def ask_for(key):
             await turns.wait(key)
             order.append(key)
+            shares.charge(key, 0.0 if key == "light" else 2e5)
 
         tasks = [asyncio.ensure_future(ask_for("hostile")) for _ in range(5)]
         tasks += [asyncio.ensure_future(ask_for("other")) for _ in range(3)]

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 T, R = TypeVar("T"), TypeVar("R")
-LATELY = 1.0  # seconds after which a third of a charge still counts
+LATELY = 3.0  # seconds after which a third of a charge still counts
 RECENT = 10.0  # seconds in which a key counts as one that asks
 TIMES, LEAST = 2.0, 0.02  # a heavy key has cost so many times as much, and so many seconds more
 PATIENCE = 0.005  # seconds that a piece of its work waits for lighter keys
@@ -102,6 +102,18 @@ class Shares:
                 for call in self.freed:
                     call()
 
+    def cost(self, key: str) -> float:
+        """Return what a key has cost lately, in seconds."""
+        with self._lock:
+            account = self._accounts.get(key)
+            return 0.0 if account is None else account.cost(time.monotonic())
+
+    def recent(self, seconds: float = RECENT) -> int:
+        """Return how many keys have asked in these seconds."""
+        with self._lock:
+            latest = time.monotonic() - seconds
+            return sum(each.asked >= latest for each in self._accounts.values())
+
     def is_heavy(self, key: str) -> bool:
         """Return whether a key has cost much more than another that asks lately."""
         return self._exceeds(key, lambda other, now: now - other.asked <= RECENT)
@@ -122,9 +134,9 @@ class Shares:
 
 
 class Turns:
-    """The order in which the event loop works for heavy keys: one piece of work after the other,
-    and between two of them it looks at its connections. Heavy keys take turns. Used by the event
-    loop alone."""
+    """The order in which the event loop does what is long, or for heavy keys: one piece of work
+    after the other, that of the lightest key first, and between two of them it looks at its
+    connections. Used by the event loop alone."""
 
     def __init__(self, shares: Shares) -> None:
         self.shares = shares
@@ -133,9 +145,10 @@ class Turns:
         self._freed = asyncio.Event()
         shares.freed.append(self._freed.set)
 
-    async def wait(self, key: str) -> None:
-        """Wait for the turn of the next piece of work; if the key is not heavy, it is at once."""
-        if not self.shares.is_heavy(key):
+    async def wait(self, key: str, *, is_long: bool = False) -> None:
+        """Wait for the turn of a piece of work. It is at once if no other key asks, and if the work
+        is short and the key is not heavy."""
+        if not (self.shares.recent() > 1 if is_long else self.shares.is_heavy(key)):
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._line.setdefault(key, deque()).append(turn)
@@ -157,16 +170,15 @@ class Turns:
             if len(made) == len(items):
                 return made
             await asyncio.sleep(0)
-            await self.wait(key)
+            await self.wait(key, is_long=True)
 
     async def _run(self) -> None:
         while self._line:
-            key = next(iter(self._line))
-            await self._until_free(key)
-            waiting = self._line.pop(key)
-            turn = waiting.popleft()
-            if waiting:
-                self._line[key] = waiting  # behind the other heavy keys
+            await self._until_free(min(self._line, key=self.shares.cost))
+            key = min(self._line, key=self.shares.cost)
+            turn = self._line[key].popleft()
+            if not self._line[key]:
+                del self._line[key]
             if not turn.done():  # the request has not timed out
                 turn.set_result(None)
                 for _ in range(2):  # the piece is done, and connections are looked at

@@ -252,7 +252,7 @@ class Gateway:
         """Return the message in a body; what it holds counts for the rate of its key."""
         limits, calls = self._service.limits, 1
         if len(raw) > SMALL:
-            await self._turns.wait(key)
+            await self._turns.wait(key, is_long=True)
         with self._shares.charged(key):
             limits.check_values(raw)
             body = endpoint.decoders[_kind(head)](raw)

@@ -19,13 +19,14 @@ from typing import Any, NamedTuple
 
 from driftbandit.loop.loop import Loop
 from driftbandit.service.errors import LedgerError
-from driftbandit.service.fairness import PATIENCE, Shares
+from driftbandit.service.fairness import PATIENCE, TIMES, Shares
 from driftbandit.service.pool.loop_pool import LoopPool
 
 CALL = 20  # arms that cost as much as a call by itself
 GROUP = 64  # calls that share a write
 SCORED = 1000  # arms that a group scores, unless one call alone has more
 SMALL, FEW = 8, 250  # calls of a group of a heavy key, and arms that it scores
+ASKED = 1.0  # seconds in which a key may ask again
 THREADS = 2  # one computes while the other waits for the disk
 MOST = 32  # threads, when loops do not answer
 STALLED = 0.25  # seconds after which a group no longer counts as busy: other loops get a thread
@@ -65,8 +66,8 @@ class Part(NamedTuple):
 
 class FairQueue:
     """Submissions that wait, by loop and key. Threads take groups; loops take turns, and the keys
-    of a loop have equal shares of a group. A loop has at most `THREADS` groups under way. Of heavy
-    keys there is one group at a time, so that a thread is free for the others."""
+    of a loop have equal shares of a group. A loop has at most `THREADS` groups under way. Beside
+    one of a heavy key there are only groups of lighter ones, so a thread is free for them."""
 
     def __init__(self, shares: Shares) -> None:
         self._shares = shares
@@ -124,27 +125,39 @@ class FairQueue:
         return []
 
     def _parts(self, keys: dict[str, deque[Submission]]) -> list[Part]:
-        """Take the share of every key; the first key is the last one the next time."""
+        """Take the share of every key; the first key is the last one the next time. A key that
+        asked just now has its share, too: it may ask again while this group is made."""
         light = [key for key in keys if not self._shares.is_heavy(key)]
-        calls, scored, group = GROUP // max(1, len(light)), SCORED // max(1, len(light)), []
+        active, group = max(1, len(light), self._shares.recent(ASKED)), list[Part]()
         for key in light:
-            group += self._taken(keys, key, max(1, calls), scored)
-        return group or self._small(keys)
+            group += self._taken(keys, key, max(1, GROUP // active), SCORED // active)
+        return group or self._small(keys, [key for key in keys if key not in light])
 
-    def _small(self, keys: dict[str, deque[Submission]]) -> list[Part]:
-        """Take a small group of a heavy key whose turn it is."""
+    def _small(self, keys: dict[str, deque[Submission]], heavy: list[str]) -> list[Part]:
+        """Take a small group of the lightest of the heavy keys, if it may go first."""
         now = time.monotonic()
-        if any(now - since < STALLED for since in self._heavy.values()):
-            return []
-        for key in list(keys):
-            waits = self._shares.must_wait(key)
-            if waits and now - self._held.setdefault(key, now) < PATIENCE:
+        for key in sorted(heavy, key=self._shares.cost):
+            if self._is_held(key, now):
                 continue
-            self._held.pop(key, None)
             if group := self._taken(keys, key, SMALL, FEW):
                 self._heavy[group[0].of] = now
                 return group
         return []
+
+    def _is_held(self, key: str, now: float) -> bool:
+        """Return whether a heavy key waits: for a group of a key that is not much heavier, or for
+        requests of lighter keys, but not for long."""
+        own = self._shares.cost(key)
+        for one, since in self._heavy.items():
+            if now - since < STALLED and own * TIMES > self._shares.cost(one.key):
+                return True
+        if not self._shares.must_wait(key):
+            self._held.pop(key, None)
+        elif now - self._held.setdefault(key, now) < PATIENCE:
+            return True
+        else:
+            del self._held[key]
+        return False
 
     def _taken(
         self, keys: dict[str, deque[Submission]], key: str, calls: int, scored: int
