@@ -933,7 +933,8 @@ def test_a_number_of_an_arm_is_a_curve_unless_it_says_otherwise():
         assert batch == Number(1, high, curve=5, log=log)
     for said in (Number(1, 128, curve=5), Number(1, 128, curve=False), Number(0, 128, curve=5)):
         assert Features(arm={"batch": said}).arm["batch"] == said
-    assert Features(context={"n": Number(1, 128)}).context["n"] == Number(1, 128)
+    told = Features(context={"load": Number(1, 128)}, arm={"batch": Number(0, 1)})
+    assert told.context["load"] == Number(1, 128)
     hour = Features(arm={"hour": Number(0, 24, cyclic=True)})
     assert hour.terms == ("1", "hour cos", "hour sin", "hour missing")
 

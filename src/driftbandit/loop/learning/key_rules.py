@@ -6,7 +6,7 @@ for life: which one follows from its declaration.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -171,8 +171,8 @@ def _finding(features: Features, reward: Reward, timed: bool) -> RowPolicy:
     if features.base is not None:
         grown: RowPolicy = grown_policy(_finding(features.base, reward, timed), problem)
         return grown
-    made: Any = AutoDOMD(problem=problem)
-    return time_discount.timed(made, "auto") if timed else made  # type: ignore[return-value]
+    made = AutoDOMD(problem=problem)
+    return cast(RowPolicy, time_discount.timed(made, "auto")) if timed else made
 
 
 def _rewards(memory: Any) -> float:
