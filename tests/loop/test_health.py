@@ -369,7 +369,8 @@ def test_it_can_be_sent_and_read():
     assert 0.0 <= found.values["loop"].mean <= 2.0  # raw: of 0 and 1 out of 500
     assert text["calibration"][0]["observed"]["rows"] >= 20
     assert "mean reward: loop" in repr(found)
-    with pytest.raises(ValueError, match="at must"):
+    assert "uplift over the default: unknown" in repr(empty)
+    with pytest.raises(ValueError, match="since must"):
         opened().health(since="yesterday")
 
 
