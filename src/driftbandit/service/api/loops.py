@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from driftbandit.loop.deciding.types import Decision, Slate
@@ -132,23 +131,24 @@ async def record(call: Call) -> Reply:
     """Store decisions that a client made, each on its own."""
 
     def entry(made: str | Exception) -> m.RecordEntry:
-        failed = isinstance(made, Exception)
-        return m.RecordEntry(problem=problem(made)) if failed else m.RecordEntry(made)
+        if isinstance(made, Exception):
+            return m.RecordEntry(problem=problem(made))
+        return m.RecordEntry(made)
 
     return Reply(200, m.RecordsResponse(await _each(call, "record_fallback", entry)))
 
 
 async def _each(call: Call, kind: str, entry: Callable[[Any], Any]) -> list[Any]:
     """Make many calls of one kind, and return an entry for each, also for one that is refused."""
-    decisions, each = call.body.decisions, partial(call.service.turns.each, call.key)
-    sizes = await each(partial(_size, call), decisions)
+    decisions, turns, key = call.body.decisions, call.service.turns, call.key
+    sizes = await turns.each(key, lambda one: _size(call, one), decisions)
     scored = _total(call, sizes)
-    asked = await each(lambda one: (kind, _asked(one)), decisions)
+    asked = await turns.each(key, lambda one: (kind, _asked(one)), decisions)
     answers = await call.submit(asked, scored)
     for answer in answers:
         if isinstance(answer, LedgerError):
             raise answer
-    return await each(entry, answers)
+    return await turns.each(key, entry, answers)
 
 
 def _size(call: Call, asked: m.DecisionRequest | m.FallbackRecord) -> tuple[int, int]:
