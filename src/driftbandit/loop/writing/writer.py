@@ -4,16 +4,20 @@ Callers hand in pending events and wait. The writer gives them the next `seq`, e
 reward windows, stores all that have come meanwhile in one transaction, and then lets their callers
 go on. So an event is acknowledged when it is on the disk, one wait for the disk serves many
 callers, and the learner is trained on nothing that could be lost.
+
+One thread writes at a time: the one that holds `_working`. A caller that comes alone does it
+itself, because a hand-over to the writer's thread and back takes longer than the work. If others
+come meanwhile, the writer's thread goes on, and serves them together.
 """
 
 from __future__ import annotations
 
 import os
-import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import chain
 
 from driftbandit.loop.errors import LedgerError
@@ -24,6 +28,7 @@ from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.writing.pending import Pending
 from driftbandit.loop.writing.retention import Retention
 from driftbandit.loop.writing.sequencer import Sequencer
+from driftbandit.loop.writing.signals import in_main_thread, without_signals
 
 GROUP = 500  # pending events in one transaction
 MOST_LINGER = 0.002  # seconds to wait for callers that were served just now: they come together
@@ -59,11 +64,12 @@ class Writer:
         self.sequencer = Sequencer(ledger, windows, now)
         self.error: BaseException | None = None
         self.process, self._threaded, self._closed = os.getpid(), threaded, False
-        # what each caller has handed in; nothing at all, so that the thread ends
-        self._queue: queue.SimpleQueue[Sequence[Pending]] = queue.SimpleQueue()
+        self._waiting: deque[Sequence[Pending]] = deque()  # what each caller has handed in
+        self._bell = threading.Lock()  # released when the thread is to look at it
+        self._bell.acquire()
         self._callers = 1  # of the group that is being stored
         self._expected, self._linger = 1, 0.0  # callers that may come at once; how long to wait
-        self._working = threading.Lock()  # if callers do the work themselves
+        self._working = threading.Lock()  # held by the thread that writes
         self._advanced = self._looked = 0.0
         self._examples = examples  # since the latest mark, also of processes that were killed
         self._most = most  # of them
@@ -101,9 +107,7 @@ class Writer:
         """Wait until an event is stored; raise what is wrong with it."""
         self.check()
         pending.stored.acquire()
-        self._queue.put((pending,))
-        if not self._threaded:
-            self._work()
+        self._hand_in((pending,))
         while not pending.stored.acquire(timeout=1.0):
             self._check_alive()
         if pending.error is not None:
@@ -116,12 +120,40 @@ class Writer:
         for pending in group:
             pending.stored.acquire()
         for k in range(0, len(group), GROUP):
-            self._queue.put(group[k : k + GROUP])
-        if not self._threaded:
-            self._work()
+            self._hand_in(group[k : k + GROUP])
         for pending in group:
             while not pending.stored.acquire(timeout=1.0):
                 self._check_alive()
+
+    def _hand_in(self, group: Sequence[Pending]) -> None:
+        """Let a group be stored, at once and by this thread if no other caller is there."""
+        comes_alone = not self._waiting and self._expected <= 1 and not self._stale
+        self._waiting.append(group)
+        if not self._threaded:
+            with self._working:
+                self._write()
+        elif not (comes_alone and group[0].work is None and self._leads()):
+            self._ring()
+
+    def _leads(self) -> bool:
+        """Store what waits in the caller's thread; return False if another thread writes. Ctrl-C
+        waits meanwhile, so the main thread leaves it to the writer's if another process could be
+        in the way."""
+        if not (self._lock.alone or not in_main_thread()) or not self._working.acquire(False):
+            return False
+        try:
+            if self._closed:
+                return False
+            without_signals(self._write)
+            return True
+        finally:
+            self._working.release()
+
+    def _ring(self) -> None:
+        try:
+            self._bell.release()
+        except RuntimeError:  # it has been rung already
+            pass
 
     def _check_alive(self) -> None:
         if not self._thread.is_alive():
@@ -130,7 +162,8 @@ class Writer:
 
     def put(self, pending: Pending) -> None:
         """Hand an event in without waiting."""
-        self._queue.put((pending,))
+        self._waiting.append((pending,))
+        self._ring()
 
     def check(self) -> None:
         """Raise if nothing can be stored any more."""
@@ -146,46 +179,51 @@ class Writer:
 
     def close(self) -> None:
         """Store what has been handed in, and stop."""
-        self._closed = True
-        if os.getpid() == self.process and self._threaded:
-            self._queue.put(())
+        if os.getpid() != self.process:
+            return
+        with self._working:  # no caller writes from now on
+            self._closed = True
+        if self._threaded:
+            self._ring()
             self._thread.join()
-        elif os.getpid() == self.process:
-            self._work()
+        else:
+            self._write()
 
     # the thread that writes
 
     def _run(self) -> None:
-        ended = False
-        while not ended:
-            group, ended = self._take()
-            self._try(group)
+        while not self._closed:
+            self._wait()
+            with self._working:
+                self._try(self._take())
+        self._write()
 
-    def _work(self) -> None:
-        """Do in the caller's thread what waits to be done, and what comes of it."""
-        with self._working:
-            while not self._queue.empty():
-                self._try(self._take()[0])
+    def _wait(self) -> None:
+        """Wait for events, or until there may be something to do that no caller asks for."""
+        most = 1.0 if self._lock.alone else LOOK
+        patience = min(most, max(PAUSE, self.windows.due - self.sequencer.clock))
+        while not (self._waiting or self._closed) and self._bell.acquire(timeout=patience):
+            pass  # what the bell was rung for may be stored already
 
-    def _take(self) -> tuple[list[Pending], bool]:
-        """Return all events that wait, and whether it was the last time. Callers that were served
-        just now tend to come back together, so those are waited for, but not for long."""
-        taken, patience = list[Sequence[Pending]](), None
-        if self._threaded:  # wake up when there may be something to do that no caller asks for
-            most = 1.0 if self._lock.alone else LOOK
-            patience = min(most, max(PAUSE, self.windows.due - self.sequencer.clock))
-        with suppress(queue.Empty):
-            taken.append(self._queue.get(timeout=patience))
-            until = time.monotonic() + self._linger if self._expected > 1 else 0.0
-            events = len(taken[0])
-            while events < GROUP:
-                left = until - time.monotonic() if len(taken) < self._expected else 0.0
-                if left <= 0.0 and self._queue.empty():
-                    break
-                taken.append(self._queue.get(left > 0.0, max(left, 0.0)))
+    def _write(self) -> None:
+        """Store what waits, and do what comes of it."""
+        while self._waiting:
+            self._try(self._take())
+
+    def _take(self) -> list[Pending]:
+        """Return all events that wait. Callers that were served just now tend to come back
+        together, so the writer's thread waits for those, but not for long."""
+        taken, events = list[Sequence[Pending]](), 0
+        until = time.monotonic() + self._linger if self._expected > 1 and self._waiting else 0.0
+        while events < GROUP:
+            while self._waiting and events < GROUP:
+                taken.append(self._waiting.popleft())
                 events += len(taken[-1])
+            left = until - time.monotonic() if len(taken) < self._expected else 0.0
+            if left <= 0.0 or not self._bell.acquire(timeout=left):
+                break
         self._callers = len(taken)
-        return [*chain.from_iterable(taken)], () in taken
+        return [*chain.from_iterable(taken)]
 
     def _try(self, group: list[Pending]) -> None:
         try:
@@ -244,7 +282,7 @@ class Writer:
             self._retention.marked(now)
             self._train([self.windows.mark()])
         self._let_go()
-        while self._stale and sweeps > 0 and self._queue.qsize() == 0:
+        while self._stale and sweeps > 0 and not self._waiting:
             self._stale, sweeps = self.ledger.sweep(), sweeps - 1
 
     def _let_go(self) -> None:
@@ -289,7 +327,7 @@ class Writer:
                 self._retention.note(events, self.windows.clock.time)
             if self._threaded:  # wait for callers at most half the time of a write
                 self._linger = min(MOST_LINGER, 0.5 * (time.monotonic() - begun))
-                self._expected = self._callers + self._queue.qsize()
+                self._expected = self._callers + len(self._waiting)
         for event in lasting:
             self._hear(event)
         if states:

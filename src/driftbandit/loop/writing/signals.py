@@ -1,0 +1,47 @@
+"""Signals wait while the main thread writes.
+
+Python runs the handlers of signals in the main thread, between any two steps of a program. One that
+raises, as that of Ctrl-C does, would leave reward windows that know more than the ledger. So while
+the main thread writes, signals are noted, and their handlers run right after it.
+"""
+
+from __future__ import annotations
+
+import _signal  # as `signal`, whose names of signals and handlers take 14 us each time
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+NAMES = ("SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGQUIT")
+OFTEN = [int(getattr(signal, name)) for name in NAMES if hasattr(signal, name)]  # whose may raise
+
+
+def in_main_thread() -> bool:
+    """Return whether handlers of signals run in this thread."""
+    return threading.current_thread() is threading.main_thread()
+
+
+def without_signals(step: Callable[[], None]) -> None:
+    """Do a step that no handler of a signal may cut in half."""
+    if in_main_thread():
+        _hold(step, OFTEN)
+    else:  # where no handler runs
+        step()
+
+
+def _hold(step: Callable[[], None], numbers: Sequence[int]) -> None:
+    """Let the first of these signals that has a handler wait, and the others inside."""
+    for k, number in enumerate(numbers):
+        handler = _signal.getsignal(number)
+        if callable(handler):
+            came: list[Any] = []
+            try:
+                _signal.signal(number, lambda *said: came.append(said))
+                _hold(step, numbers[k + 1 :])
+            finally:
+                _signal.signal(number, handler)
+                if came:
+                    handler(*came[0])
+            return
+    step()
