@@ -130,7 +130,7 @@ class Bandit:
     def estimate(self) -> Estimate:
         """A copy of theta, and of which names of items hold slots."""
         if self._slots is None:
-            return Estimate(self.theta.copy())
+            return Estimate(self._view("theta").copy())
         with self._lock:
             return Estimate(self.theta.copy(), self._slots.at, self._slots.held.copy())
 

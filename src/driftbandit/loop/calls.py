@@ -16,6 +16,7 @@ from driftbandit.durations import moment
 from driftbandit.loop.config import Settings
 from driftbandit.loop.deciding import slates
 from driftbandit.loop.deciding.choose import NO_VOTES, chances, decided, role
+from driftbandit.loop.deciding.offers import Offers
 from driftbandit.loop.deciding.pairs import SIZE, expected
 from driftbandit.loop.deciding.payloads import Choice, again
 from driftbandit.loop.deciding.pricing import SPENT_ROLE, is_empty, priced
@@ -54,7 +55,7 @@ class Calls:
     """`explain` says why the decision with an id was made."""
 
     def __init__(self, runtime: Runtime, explain: Callable[[str], Any]) -> None:
-        self._runtime, self._explain = runtime, explain
+        self._runtime, self._explain, self._offers = runtime, explain, Offers()
         self._declaration = runtime.definition.now.declaration
 
     def decide(self, *given: Any, **options: Any) -> Decision | Slate:
@@ -150,7 +151,8 @@ class Calls:
         if definition.shadows or definition.costs:  # columns may be for other policies, or budgets
             asked = self._runtime.candidates.read(version.features, asked)
         if asked.k is None and asked.names:
-            return Encoded(version, version.features.plan.encode(asked.context, asked.arms)[None])
+            plan = version.features.plan
+            return Encoded(version, self._offers.rows(plan, asked.context, asked.arms)[None])
         return Encoded(version, slates.rows(version.features, asked))
 
     def _pending(self, made: Choice) -> Pending:
@@ -160,7 +162,7 @@ class Calls:
             asked.at,
             asked.id,
             asked.key,
-            made.priced,
+            None if asked.spend is None else made.priced,
             made.logged(),
             k=asked.k,
             new_id=asked.new_id,

@@ -37,8 +37,8 @@ def draw(*words: int | str) -> float:
 
 def pick(p: Floats, words: Words) -> int:
     """An arm, k with probability p[k]; never one of probability 0."""
-    edges = np.cumsum(p)
-    return int(np.searchsorted(edges, draw(*words, "pick") * edges[-1], side="right"))
+    edges = p.cumsum()
+    return int(edges.searchsorted(draw(*words, "pick") * edges[-1], "right"))
 
 
 class Priced(Protocol):

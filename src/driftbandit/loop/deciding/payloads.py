@@ -67,7 +67,7 @@ class Choice(NamedTuple):
 
     @property
     def priced(self) -> Priced | None:
-        """Return what budgets need to know of it."""
+        """Return what budgets need to know of it; None if there are none."""
         asked = self.request
         if asked.spend is None:
             return None

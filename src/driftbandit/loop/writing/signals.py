@@ -10,7 +10,8 @@ from __future__ import annotations
 import _signal  # as `signal`, whose names of signals and handlers take 14 us each time
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 NAMES = ("SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGQUIT")
@@ -25,23 +26,20 @@ def in_main_thread() -> bool:
 def without_signals(step: Callable[[], None]) -> None:
     """Do a step that no handler of a signal may cut in half."""
     if in_main_thread():
-        _hold(step, OFTEN)
-    else:  # where no handler runs
-        step()
-
-
-def _hold(step: Callable[[], None], numbers: Sequence[int]) -> None:
-    """Let the first of these signals that has a handler wait, and the others inside."""
-    for k, number in enumerate(numbers):
-        handler = _signal.getsignal(number)
-        if callable(handler):
-            came: list[Any] = []
-            try:
-                _signal.signal(number, lambda *said: came.append(said))
-                _hold(step, numbers[k + 1 :])
-            finally:
-                _signal.signal(number, handler)
-                if came:
-                    handler(*came[0])
-            return
+        for number in OFTEN:
+            handler = _signal.getsignal(number)
+            if callable(handler):
+                step = partial(_held, step, number, handler)
     step()
+
+
+def _held(step: Callable[[], None], number: int, handler: Callable[..., Any]) -> None:
+    """Do a step, and run the handler of one signal after it, if the signal came."""
+    came: list[tuple[Any, ...]] = []
+    try:
+        _signal.signal(number, lambda *said: came.append(said))
+        step()
+    finally:
+        _signal.signal(number, handler)
+        if came:
+            handler(*came[0])

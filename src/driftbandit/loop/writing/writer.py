@@ -17,7 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 
 from driftbandit.loop.errors import LedgerError
@@ -126,34 +126,33 @@ class Writer:
                 self._check_alive()
 
     def _hand_in(self, group: Sequence[Pending]) -> None:
-        """Let a group be stored, at once and by this thread if no other caller is there."""
-        comes_alone = not self._waiting and self._expected <= 1 and not self._stale
+        """Let a group be stored: by this thread if no other caller is there, as that is faster.
+        Ctrl-C waits meanwhile, so the main thread does not if other processes may be in the way."""
+        leads = not self._waiting and self._expected <= 1 and not self._stale
         self._waiting.append(group)
         if not self._threaded:
             with self._working:
-                self._write()
-        elif not (comes_alone and group[0].work is None and self._leads()):
+                while self._waiting:
+                    self._write()
+            return
+        if leads and group[0].work is None and (self._lock.alone or not in_main_thread()):
+            without_signals(self._lead)
+        if self._waiting:
             self._ring()
 
-    def _leads(self) -> bool:
-        """Store what waits in the caller's thread; return False if another thread writes. Ctrl-C
-        waits meanwhile, so the main thread leaves it to the writer's if another process could be
-        in the way."""
-        if not (self._lock.alone or not in_main_thread()) or not self._working.acquire(False):
-            return False
-        try:
-            if self._closed:
-                return False
-            without_signals(self._write)
-            return True
-        finally:
-            self._working.release()
+    def _lead(self) -> None:
+        """Store what waits in the thread of a caller, unless another one writes."""
+        if self._working.acquire(blocking=False):
+            try:
+                if not self._closed:
+                    self._write()
+            finally:
+                self._working.release()
 
     def _ring(self) -> None:
-        try:
+        """Wake the writer's thread."""
+        with suppress(RuntimeError):  # it has been rung already
             self._bell.release()
-        except RuntimeError:  # it has been rung already
-            pass
 
     def _check_alive(self) -> None:
         if not self._thread.is_alive():
@@ -186,7 +185,7 @@ class Writer:
         if self._threaded:
             self._ring()
             self._thread.join()
-        else:
+        while self._waiting:
             self._write()
 
     # the thread that writes
@@ -195,8 +194,7 @@ class Writer:
         while not self._closed:
             self._wait()
             with self._working:
-                self._try(self._take())
-        self._write()
+                self._write()
 
     def _wait(self) -> None:
         """Wait for events, or until there may be something to do that no caller asks for."""
@@ -204,11 +202,6 @@ class Writer:
         patience = min(most, max(PAUSE, self.windows.due - self.sequencer.clock))
         while not (self._waiting or self._closed) and self._bell.acquire(timeout=patience):
             pass  # what the bell was rung for may be stored already
-
-    def _write(self) -> None:
-        """Store what waits, and do what comes of it."""
-        while self._waiting:
-            self._try(self._take())
 
     def _take(self) -> list[Pending]:
         """Return all events that wait. Callers that were served just now tend to come back
@@ -225,7 +218,9 @@ class Writer:
         self._callers = len(taken)
         return [*chain.from_iterable(taken)]
 
-    def _try(self, group: list[Pending]) -> None:
+    def _write(self) -> None:
+        """Store what waits, and do what is to be done anyway."""
+        group = self._take()
         try:
             self._store(group)
         except BaseException as error:  # Ctrl-C, too: the windows are ahead of the ledger
