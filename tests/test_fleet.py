@@ -37,7 +37,7 @@ from driftbandit.core.layout import views
 from driftbandit.fleet.directory import Directory
 from driftbandit.fleet.disk import Disk
 from driftbandit.fleet.residency import Members
-from driftbandit.fleet.table import RowTable
+from driftbandit.fleet.table import FleetTable
 from driftbandit.policies.base import turns
 
 KNOWN = Problem(dim=3, radius=1.0, horizon=100, path_length=2.0, change_points=2)
@@ -628,7 +628,7 @@ def test_single_precision_is_refused_where_lambda_would_drown():
 
 
 def test_members_without_a_store_need_no_clock():
-    members = Members(RowTable(POLICY.rows(POLICY.init(1))[0]), None)
+    members = Members(FleetTable(POLICY.rows(POLICY.init(1))[0]), None)
     assert (members.find(np.arange(5)) == 0).all()
     assert members.tick == 1
 

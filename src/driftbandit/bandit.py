@@ -17,7 +17,7 @@ from driftbandit.core.engine import MANY
 from driftbandit.families import CUSTOM
 from driftbandit.fork_safety import NormalStream, forkable_lock
 from driftbandit.policies.base import Floats, Ints, Policy, Scores, memory_bytes
-from driftbandit.policies.items import Estimate, ItemSlots
+from driftbandit.policies.items import ItemSlots, PointEstimate
 from driftbandit.policies.rows import RowPolicy
 from driftbandit.prediction import Prediction, bonuses, predictions
 from driftbandit.recipe import Recipe
@@ -127,12 +127,12 @@ class Bandit:
         return self._slots.placed(X)
 
     @property
-    def estimate(self) -> Estimate:
+    def estimate(self) -> PointEstimate:
         """A copy of theta, and of which names of items hold slots."""
         if self._slots is None:
-            return Estimate(self._view("theta").copy())
+            return PointEstimate(self._view("theta").copy())
         with self._lock:
-            return Estimate(self.theta.copy(), self._slots.at, self._slots.held.copy())
+            return PointEstimate(self.theta.copy(), self._slots.at, self._slots.held.copy())
 
     @overload
     def choose(self, arms: ArrayLike | ArmSet) -> int: ...

@@ -5,10 +5,10 @@ import psycopg
 import pytest
 
 from driftbandit import DOMD, Category, Features, Flag, Loop, Number, Reward
-from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.errors import LedgerError, ReplacedError
 from driftbandit.loop.learning import key_cache
 from driftbandit.loop.reporting.verification import verify
-from driftbandit.loop.storage.key_rows import KeyRow, ReplacedError, RowSum
+from driftbandit.loop.storage.key_rows import KeyRow, RowSum
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training import replay
 from driftbandit.loop.writing import retention, writer

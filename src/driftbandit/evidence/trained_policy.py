@@ -15,7 +15,7 @@ from driftbandit.evidence.log import Examples
 from driftbandit.evidence.reading.chunk import Budgets, Chunk, Floats
 from driftbandit.loop import time_discount
 from driftbandit.loop.deciding import pricing
-from driftbandit.loop.exploration import Floor, Rule, Terms
+from driftbandit.loop.exploration import BudgetTerms, Floor, Rule
 from driftbandit.loop.learning.learner import digest
 from driftbandit.policies.base import Policy
 from driftbandit.policies.rows import RowPolicy
@@ -109,7 +109,7 @@ class TrainedPolicy:
         return digest(rows[0].astype("<f8").tobytes())
 
 
-def terms_of(budgets: Budgets) -> Terms | None:
+def terms_of(budgets: Budgets) -> BudgetTerms | None:
     """Return what budgets asked of a logged decision: a candidate decides at the same price."""
     return pricing.terms([each.logged() for each in budgets.values()]) if budgets else None
 

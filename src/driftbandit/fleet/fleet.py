@@ -17,7 +17,7 @@ from driftbandit.fleet.batch_errors import blame, wrong_arms, wrong_rows
 from driftbandit.fleet.directory import distinct
 from driftbandit.fleet.learner import FleetLearner
 from driftbandit.fleet.residency import Members
-from driftbandit.fleet.table import OWN, RowTable
+from driftbandit.fleet.table import OWN, FleetTable
 from driftbandit.fork_safety import NormalStream, forkable_lock
 from driftbandit.policies import Policy
 from driftbandit.policies.rows import RowPolicy
@@ -72,13 +72,13 @@ class Fleet:
         store: str | os.PathLike[str] | None = None,
         seed: int = 0,
     ) -> None:
-        table = RowTable(_fresh(policy, dtype))
+        table = FleetTable(_fresh(policy, dtype))
         self.policy, self.dtype = policy, dtype
         self._stream = NormalStream(seed, policy.noise_size)
         self._lock = forkable_lock()
         self._members = Members(table, self._opened(table, memory_budget, store))
 
-    def _opened(self, table: RowTable, budget: Any, store: Any) -> Any:
+    def _opened(self, table: FleetTable, budget: Any, store: Any) -> Any:
         """The disk, if there is to be one."""
         if budget is None and store is None:
             return None

@@ -10,7 +10,7 @@ import numpy as np
 from driftbandit.core.layout import Ints
 from driftbandit.fleet.batch import Key, Keys, keys_of
 from driftbandit.fleet.directory import Directory, distinct
-from driftbandit.fleet.table import RowTable
+from driftbandit.fleet.table import FleetTable
 
 PAGE = 1 << 16  # learners that go to or come from a file at once
 
@@ -22,7 +22,7 @@ class Members:
     is a tick of the clock that says who was used least recently.
     """
 
-    def __init__(self, table: RowTable, disk: Any) -> None:
+    def __init__(self, table: FleetTable, disk: Any) -> None:
         self.table, self.disk, self.directory, self.tick = table, disk, Directory(), 1
 
     def __len__(self) -> int:

@@ -11,7 +11,7 @@ from driftbandit.core.layout import Ints
 OWN = 17  # bytes of a row beside the learner: `used`, `copied`, and its place in `free`
 
 
-class RowTable:
+class FleetTable:
     """Rows (n, size) that grow by doubling; row 0 is a learner that has seen nothing.
 
     New room is not written to before it is needed, so the system gives out its pages only then:

@@ -39,7 +39,7 @@ from driftbandit.loop.state.sticky import Sticky
 from driftbandit.loop.storage.events import LIVE, Cancel, Metric, RewardGiven
 from driftbandit.loop.writing.pending import Pending
 from driftbandit.policies.base import Floats
-from driftbandit.policies.items import Estimate
+from driftbandit.policies.items import PointEstimate
 
 RECORDED, CANCELLED = "recorded", "cancelled"
 
@@ -124,7 +124,7 @@ class Calls:
         if not asked.names:
             none: list[Any] = [None for _ in asked.defaults]
             answer = Answer(none, [[] for _ in none], none, played)
-            return Choice(asked, answer, seq, version, view, X, Estimate(X[0]), NO_VOTES)
+            return Choice(asked, answer, seq, version, view, X, PointEstimate(X[0]), NO_VOTES)
         votes = self._votes(asked, played, settings, at) if settings.trials else NO_VOTES
         pairs = self._declaration.learns_preferences
         arms, p = decided(settings, asked, played, seed, X, view, votes, pairs=pairs)

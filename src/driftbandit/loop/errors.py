@@ -36,6 +36,10 @@ def reading(what: str) -> Iterator[None]:
         ) from error
 
 
+class ReplacedError(LedgerError):
+    """A newer checkpoint has taken the place of the one that was read."""
+
+
 class ConflictError(ValueError):
     """The loop does not allow this as it stands now. If evidence is missing, `leads` are what is
     known about the two policies."""

@@ -49,7 +49,7 @@ class Priced(Protocol):
     left: float | None
 
 
-class Terms(NamedTuple):
+class BudgetTerms(NamedTuple):
     """What budgets ask of a decision: `penalty` (K,) is what an arm's cost takes from its reward, a
     part of the reward's range, infinite if the rest does not pay for it; `optimism` is the part of
     a policy's own exploration bonus that counts."""
@@ -91,14 +91,14 @@ class Rule(Recipe):
         self._set(uniform=uniform)
 
     def weights(
-        self, bandit: Bandit, X: Floats, words: Words, terms: Terms | None = None
+        self, bandit: Bandit, X: Floats, words: Words, terms: BudgetTerms | None = None
     ) -> Floats:
         """Probabilities of arms X (K, dim) before the uniform share is mixed in. With a budget, the
         penalty of its `terms` is taken from rewards, as parts of their range."""
         raise NotImplementedError
 
     def probabilities(
-        self, bandit: Bandit, X: Floats, words: Words, terms: Terms | None = None
+        self, bandit: Bandit, X: Floats, words: Words, terms: BudgetTerms | None = None
     ) -> Floats:
         """Exact probabilities of arms X (K, dim): math.fsum of them is 1.0. With a budget, on its
         `terms`."""
@@ -111,7 +111,7 @@ class Rule(Recipe):
                 p = (1.0 - share.sum()) * p + share
         return completed(p, int(np.argmax(p)))
 
-    def explored(self, terms: Terms | None, n: int) -> Any:
+    def explored(self, terms: BudgetTerms | None, n: int) -> Any:
         """Return the uniform part of the probabilities of n arms."""
         even = self.uniform / n
         return np.full(n, even) if terms is None else terms.explored(even)
@@ -135,7 +135,7 @@ class Floor(Rule):
     """
 
     def weights(
-        self, bandit: Bandit, X: Floats, words: Words, terms: Terms | None = None
+        self, bandit: Bandit, X: Floats, words: Words, terms: BudgetTerms | None = None
     ) -> Floats:
         if bandit.draws:
             raise ValueError(
@@ -166,7 +166,7 @@ class Thompson(Rule):
         )
 
     def weights(
-        self, bandit: Bandit, X: Floats, words: Words, terms: Terms | None = None
+        self, bandit: Bandit, X: Floats, words: Words, terms: BudgetTerms | None = None
     ) -> Floats:
         if not isinstance(bandit.policy, RowPolicy):
             raise ValueError(f"{bandit.policy.name} has no distribution to draw from: use DOMD")
@@ -200,7 +200,7 @@ class InverseGap(Rule):
         self._set(strength=validate.nonnegative("strength", self.strength, meaning))
 
     def weights(
-        self, bandit: Bandit, X: Floats, words: Words, terms: Terms | None = None
+        self, bandit: Bandit, X: Floats, words: Words, terms: BudgetTerms | None = None
     ) -> Floats:
         mean, span = means(bandit, X), bandit.policy.problem.family.range
         if terms is not None:
@@ -214,7 +214,7 @@ class InverseGap(Rule):
         return p
 
 
-def best_value(bandit: Bandit, X: Floats, terms: Terms) -> int:
+def best_value(bandit: Bandit, X: Floats, terms: BudgetTerms) -> int:
     """Return the arm with the largest upper bound of its mean reward, less the penalty."""
     span = bandit.policy.problem.family.range
     penalty = terms.penalty if span == 1.0 else terms.penalty * span

@@ -27,7 +27,7 @@ from driftbandit.problem import is_name
 NAME, WHEN = range(2)  # columns of the table of slots
 
 
-class Estimate(NamedTuple):
+class PointEstimate(NamedTuple):
     """theta at some moment, and the names that held slots then."""
 
     theta: Floats

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from driftbandit.lab.report.summary import stored_study
-from driftbandit.lab.report.tables import Item, ReportTable
+from driftbandit.lab.report.tables import Entry, ReportTable
 from driftbandit.lab.run.store import RunStore
 from driftbandit.pages import POLICY, asset
 from driftbandit.pages.styles import DARK, STROKE, hero_of, looks
@@ -202,7 +202,7 @@ def _table(table: ReportTable) -> str:
     )
 
 
-def _cell(item: Item, text: str) -> str:
+def _cell(item: Entry, text: str) -> str:
     kind = ' class="text"' if re.match(r"[a-z_]{3,} ", item.text) else ""
     return (
         f"<td{kind}><b>{escape(text)}</b></td>" if item.best else f"<td{kind}>{escape(text)}</td>"

@@ -30,7 +30,7 @@ TEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
 }
 
 
-class Item(NamedTuple):
+class Entry(NamedTuple):
     """One entry of a table; the best are set in bold."""
 
     text: str
@@ -42,7 +42,7 @@ class ReportTable(NamedTuple):
 
     title: str
     header: tuple[str, ...]
-    rows: list[list[Item]]
+    rows: list[list[Entry]]
     note: str
 
 
@@ -51,16 +51,16 @@ def overview(finals: pl.DataFrame) -> ReportTable:
     lines = finals.to_dicts()
     worlds = list(dict.fromkeys(line["environment"] for line in lines))
     policies = finals["policy"].unique().sort().to_list()
-    texts = {(x["environment"], x["policy"]): Item(_regret(x), x["best"]) for x in lines}
-    seeds = {p: Item(_range(x["seeds"] for x in lines if x["policy"] == p)) for p in policies}
+    texts = {(x["environment"], x["policy"]): Entry(_regret(x), x["best"]) for x in lines}
+    seeds = {p: Entry(_range(x["seeds"] for x in lines if x["policy"] == p)) for p in policies}
     title, note = "Overview", f"Final cumulative regret, mean ± deviation over seeds; {BOLD}"
-    blank = Item(MISSING)
+    blank = Entry(MISSING)
     if len(worlds) <= len(policies):
-        rows = [[Item(p), seeds[p], *(texts.get((w, p), blank) for w in worlds)] for p in policies]
+        rows = [[Entry(p), seeds[p], *(texts.get((w, p), blank) for w in worlds)] for p in policies]
         return ReportTable(title, ("policy", "seeds", *worlds), rows, note)
-    rows = [[Item(w), *(texts.get((w, p), blank) for p in policies)] for w in worlds]
+    rows = [[Entry(w), *(texts.get((w, p), blank) for p in policies)] for w in worlds]
     return ReportTable(
-        title, ("environment", *policies), [[Item("seeds"), *seeds.values()], *rows], note
+        title, ("environment", *policies), [[Entry("seeds"), *seeds.values()], *rows], note
     )
 
 
@@ -112,8 +112,8 @@ def _panel(world: str, lines: list[dict[str, Any]], asked: Sequence[str]) -> Rep
         empty |= {"coverage", "ratio"}
     names = list(asked) or [name for name in texts if name not in empty]
     rows = [
-        [Item(line["policy"])]
-        + [Item(texts[name](line), line["best"] and name == "regret") for name in names]
+        [Entry(line["policy"])]
+        + [Entry(texts[name](line), line["best"] and name == "regret") for name in names]
         for line in lines
     ]
     note = (
@@ -132,9 +132,9 @@ def across_worlds(aggregates: pl.DataFrame, scale: str, left_out: int) -> Report
     """Interquartile mean and optimality gap of normalised regret, best first."""
     rows = [
         [
-            Item(line["policy"]),
-            Item(_interval(line, "iqm")),
-            Item(_interval(line, "gap")),
+            Entry(line["policy"]),
+            Entry(_interval(line, "iqm")),
+            Entry(_interval(line, "gap")),
         ]
         for line in aggregates.to_dicts()
     ]

@@ -21,7 +21,7 @@ from driftbandit.loop.deciding.pairs import relative
 from driftbandit.loop.deciding.pricing import SPENT_ROLE
 from driftbandit.loop.deciding.shares import ANY_SHARE, within_shares
 from driftbandit.loop.deciding.types import Request, View, Votes
-from driftbandit.loop.exploration import Rule, Terms, Words, completed, draw, means, pick
+from driftbandit.loop.exploration import BudgetTerms, Rule, Words, completed, draw, means, pick
 from driftbandit.policies.base import Floats, Ints
 
 NO_VOTES: Votes = {}
@@ -162,7 +162,7 @@ def probe(rule: Rule, bandit: Bandit, budget: bool = False) -> None:
         rule.probabilities(bandit, X, ("probe",))
         return
     try:
-        rule.probabilities(bandit, X, ("probe",), Terms(np.zeros(1)))
+        rule.probabilities(bandit, X, ("probe",), BudgetTerms(np.zeros(1)))
     except TypeError:
         raise ValueError(
             f"{type(rule).__name__} knows no budget: give its weights() an argument terms=None"

@@ -10,14 +10,14 @@ from driftbandit.loop.deciding.pairs import relative
 from driftbandit.loop.deciding.slates import at_position, read_by
 from driftbandit.loop.deciding.types import Answer, Request, Why
 from driftbandit.policies.base import Floats
-from driftbandit.policies.items import Estimate
+from driftbandit.policies.items import PointEstimate
 
 
 def reasons(
     features: Features,
     request: Request,
     answer: Answer,
-    estimate: Estimate,
+    estimate: PointEstimate,
     bandit: Bandit,
     pairs: bool = False,
 ) -> list[Why | None]:
@@ -44,7 +44,7 @@ def _why(
     choice: int | None,
     left: list[int],
     position: int | None,
-    estimate: Estimate,
+    estimate: PointEstimate,
     bandit: Bandit,
 ) -> Why | None:
     """Return contributions of named columns to the difference between the arm and the runner-up."""

@@ -20,11 +20,11 @@ from driftbandit.loop.deciding.types import (
     Votes,
 )
 from driftbandit.loop.errors import UsedIdError
-from driftbandit.loop.state.accounts import Priced
+from driftbandit.loop.state.accounts import PricedDecision
 from driftbandit.loop.state.definition import Version
 from driftbandit.loop.storage.events import SPENT, Decide, Event, encode, encode_spend, plain
 from driftbandit.policies.base import Floats
-from driftbandit.policies.items import Estimate
+from driftbandit.policies.items import PointEstimate
 
 
 class Choice(NamedTuple):
@@ -36,7 +36,7 @@ class Choice(NamedTuple):
     version: Version
     view: View
     X: Floats  # (k, K, size)
-    estimate: Estimate
+    estimate: PointEstimate
     votes: Votes  # of the trial, the live policy's among them
     pairs: bool = False  # whether people say which of two arms they prefer
 
@@ -66,12 +66,12 @@ class Choice(NamedTuple):
         return f"{SPENT}{encode_spend(asked.spend)},{text[1:]}"
 
     @property
-    def priced(self) -> Priced | None:
+    def priced(self) -> PricedDecision | None:
         """Return what budgets need to know of it; None if there are none."""
         asked = self.request
         if asked.spend is None:
             return None
-        return Priced(asked.spend, asked.names, asked.arms, self.answer.choices)
+        return PricedDecision(asked.spend, asked.names, asked.arms, self.answer.choices)
 
     def explained(self) -> Any:
         """Return why, for every position."""

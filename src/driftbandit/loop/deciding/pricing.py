@@ -11,7 +11,7 @@ import numpy as np
 
 from driftbandit.loop.config import Budget, Settings
 from driftbandit.loop.deciding.types import Request
-from driftbandit.loop.exploration import Terms
+from driftbandit.loop.exploration import BudgetTerms
 from driftbandit.loop.state.accounts import RULE, Account, Accounts
 from driftbandit.loop.storage.events import Spend
 from driftbandit.validate import LARGEST, show
@@ -87,7 +87,7 @@ def _bound(budget: Budget, account: Account, at: float) -> tuple[float, float | 
     return max(left, RESERVE * budget.total) / to_come, left
 
 
-def terms(budgets: Sequence[Spend]) -> Terms:
+def terms(budgets: Sequence[Spend]) -> BudgetTerms:
     """Return what budgets ask of a decision together."""
     penalty: Any = 0.0
     for one in budgets:
@@ -95,7 +95,7 @@ def terms(budgets: Sequence[Spend]) -> Terms:
         penalty = penalty + (one.price / one.bound) * costs
         if one.left is not None:
             penalty[costs > one.left] = math.inf
-    return Terms(penalty, budgets, OPTIMISM if budgets[0].rule > 1 else 1.0)
+    return BudgetTerms(penalty, budgets, OPTIMISM if budgets[0].rule > 1 else 1.0)
 
 
 def is_empty(request: Request) -> bool:

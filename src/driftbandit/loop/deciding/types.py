@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from driftbandit.bandit import Bandit
 from driftbandit.html_table import table
-from driftbandit.loop.exploration import Terms
+from driftbandit.loop.exploration import BudgetTerms
 from driftbandit.loop.state.catalogue import Selection
 from driftbandit.loop.storage.events import Spend
 from driftbandit.policies.base import Floats
@@ -119,7 +119,7 @@ class Request(NamedTuple):
     selection: Selection | None = None  # what was asked of the catalogue, if there is one
     spend: Mapping[str, Spend] | None = None  # budgets by name, if there are any
     priced: int = 0  # the seq of the event that their prices follow from
-    terms: Terms | None = None  # what budgets ask together
+    terms: BudgetTerms | None = None  # what budgets ask together
 
     @property
     def defaults(self) -> list[Name]:

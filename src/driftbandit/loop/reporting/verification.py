@@ -11,7 +11,7 @@ import re
 from contextlib import closing
 from typing import Any, NamedTuple
 
-from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.errors import LedgerError, ReplacedError
 from driftbandit.loop.learning.learner import digest as state_digest
 from driftbandit.loop.storage import ledger as ledgers
 from driftbandit.loop.storage.chain import (
@@ -23,7 +23,7 @@ from driftbandit.loop.storage.chain import (
     split,
 )
 from driftbandit.loop.storage.events import Anchor, Event
-from driftbandit.loop.storage.key_rows import ReplacedError, RowSum
+from driftbandit.loop.storage.key_rows import RowSum
 from driftbandit.loop.storage.ledger import Ledger
 
 HEAD = re.compile(r"(?:(\d+):)?([0-9a-f]{64})")

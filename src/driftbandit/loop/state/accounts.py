@@ -157,7 +157,7 @@ class Account(Struct):
             self.log_price = min(rule.top, moved)
 
 
-class Priced(Struct):
+class PricedDecision(Struct):
     """What the log has of a decision's costs."""
 
     spend: Mapping[str, Spend]
@@ -177,10 +177,10 @@ class Priced(Struct):
         }
 
 
-_priced = msgspec.json.Decoder(Priced)
+_priced = msgspec.json.Decoder(PricedDecision)
 
 
-def priced(data: str) -> Priced | None:
+def priced(data: str) -> PricedDecision | None:
     """Return what a decision's payload says of its costs; None if it was made without a budget."""
     return _priced.decode(data) if data.startswith(SPENT) else None
 
@@ -194,7 +194,7 @@ class Accounts:
         self.by_name: dict[str, Account] = {}  # by metric
         self.recent: dict[int, dict[str, Charge]] = {}  # by the seq of a decision
 
-    def decide(self, event: Event, said: Priced | None = None) -> None:
+    def decide(self, event: Event, said: PricedDecision | None = None) -> None:
         """Count a decision that was made with a budget; what it `said` is read if not given."""
         said = said or priced(event.data)
         charges = said.charges() if said else {}

@@ -21,16 +21,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.errors import LedgerError, ReplacedError
 
 PAGE = 500  # rows read at once
 NUMBERS = 1024  # of a sum, 16 bits each
 SUM = 2 * NUMBERS  # bytes of it
 NEWEST = 1 << 62  # stands for the newest checkpoint
-
-
-class ReplacedError(LedgerError):
-    """A newer checkpoint has taken the place of the one that was read."""
 
 
 class KeyRow(NamedTuple):

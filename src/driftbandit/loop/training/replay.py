@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from driftbandit.loop.candidates.candidate_set import CandidateSet
 from driftbandit.loop.config import Declaration
-from driftbandit.loop.errors import WRONG, LedgerError, reading
+from driftbandit.loop.errors import WRONG, LedgerError, ReplacedError, reading
 from driftbandit.loop.learning.key_cache import StoredRows
 from driftbandit.loop.learning.keyed import learner_for
 from driftbandit.loop.learning.learner import IN_TABLE, Learner, Packing, digest, fingerprint
@@ -19,7 +19,7 @@ from driftbandit.loop.state.clock import LoopClock
 from driftbandit.loop.state.definition import CurrentDefinition, Definition
 from driftbandit.loop.state.reward_windows import Change, Example, Mark, Note, RewardWindows, counts
 from driftbandit.loop.storage.events import Checkpoint, Event, encode
-from driftbandit.loop.storage.key_rows import Numbers, ReplacedError
+from driftbandit.loop.storage.key_rows import Numbers
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training.trainer import CHUNK, Trainer
 
