@@ -23,6 +23,7 @@ from benchmarks.tables import Figure, report
 from benchmarks.walk import PAIRS
 from driftbandit import AutoDOMD, Features, Loop, Reward
 from driftbandit.ids import new_id
+from driftbandit.loop.deciding.offers import Offers
 from driftbandit.loop.deciding.request import request
 from driftbandit.loop.exploration import draw
 from driftbandit.loop.storage import sqlite
@@ -74,12 +75,12 @@ def alone(folder: str, n: int) -> dict[str, float]:
         bandit = loop.runtime.learner.bandit
     logged, said = event.read(), RewardGiven(1.0, False, 7)
     asked = request(CONTEXT, GIVEN, None)
-    X = FEATURES.encode(asked.context, asked.arms)
+    X, offers = FEATURES.encode(asked.context, asked.arms), Offers()
     pair = [event, Event(event.seq + 1, "reward", event.at, event.id, None, encode(said))]
     head = Head(event.seq - 1, genesis("loop"))
     return {
         "request": each(lambda: request(CONTEXT, GIVEN, None), n),
-        "encoding": each(lambda: FEATURES.encode(asked.context, asked.arms), n),
+        "encoding": each(lambda: offers.rows(FEATURES.plan, asked.context, asked.arms), n),
         "choice": each(lambda: bandit.choose(X), n),
         "id and draw": each(lambda: draw(7, "loop", new_id(), "AutoDOMD", "pick"), n),
         "JSON": each(lambda: (encode(logged), encode(said)), n),
@@ -113,12 +114,14 @@ def figures(n: int) -> Iterator[Figure]:
         stored = whole(folder, n, "background", "OFF")
         inline = whole(folder, n, "inline", "OFF")
         found = {"disk": durable - stored, "hand-overs": stored - inline, **alone(folder, n)}
+    asked = request(CONTEXT, GIVEN, None)
+    new = each(lambda: FEATURES.encode(asked.context, asked.arms), n)
     yield "all of it: us", durable, "", True
     names = {
         "disk": "two waits for the disk (fsync)",
         "hand-overs": "hand-overs between threads",
         "request": "request: checked and made plain",
-        "encoding": "features: raw values to contexts",
+        "encoding": "features: raw values to contexts, for arms of an earlier decision",
         "choice": "kernel: choice",
         "id and draw": "id and random draw",
         "JSON": "JSON of both events",
@@ -129,6 +132,7 @@ def figures(n: int) -> Iterator[Figure]:
     for name, what in names.items():
         yield f"{what}: us", found[name], "", True
     yield "Python between these: us", durable - sum(found.values()), "", True
+    yield "features for arms that are new: us", new, "", True
     floor = sum(found[name] for name in FLOOR)
     yield "floor (disk, features, kernels, JSON, seals, SQLite): us", floor, "", True
 
