@@ -186,8 +186,8 @@ def priced(data: str) -> PricedDecision | None:
 
 
 class Accounts:
-    """All budgets of a loop after all events so far. The thread that writes applies events; others hold
-    `lock` while they read. `seq` is that of the event that moved it last."""
+    """All budgets of a loop after all events so far. The thread that writes applies events; others
+    hold `lock` while they read. `seq` is that of the event that moved it last."""
 
     def __init__(self) -> None:
         self.lock, self.seq = threading.Lock(), 0

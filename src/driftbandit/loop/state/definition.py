@@ -199,7 +199,7 @@ def defined(ledger: Ledger) -> Definition:
 
 
 class CurrentDefinition:
-    """The definition of an open loop. The thread that writes replaces it; other threads read `now`."""
+    """The definition of an open loop. The thread that writes replaces it; others read `now`."""
 
     def __init__(self, now: Definition) -> None:
         self.now, self._replacing = now, threading.Lock()
