@@ -12,6 +12,7 @@ come meanwhile, the writer's thread goes on, and serves them together.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -70,6 +71,7 @@ class Writer:
         self._callers = 1  # of the group that is being stored
         self._expected, self._linger = 1, 0.0  # callers that may come at once; how long to wait
         self._working = threading.Lock()  # held by the thread that writes
+        self._wakes = math.inf  # when the thread looks what there is to do
         self._advanced = self._looked = 0.0
         self._examples = examples  # since the latest mark, also of processes that were killed
         self._most = most  # of them
@@ -137,7 +139,7 @@ class Writer:
             return
         if leads and group[0].work is None and (self._lock.alone or not in_main_thread()):
             without_signals(self._lead)
-        if self._waiting:
+        if self._waiting or time.monotonic() + self._patience < self._wakes:
             self._ring()
 
     def _lead(self) -> None:
@@ -198,10 +200,17 @@ class Writer:
 
     def _wait(self) -> None:
         """Wait for events, or until there may be something to do that no caller asks for."""
-        most = 1.0 if self._lock.alone else LOOK
-        patience = min(most, max(PAUSE, self.windows.due - self.sequencer.clock))
-        while not (self._waiting or self._closed) and self._bell.acquire(timeout=patience):
-            pass  # what the bell was rung for may be stored already
+        most, rung = 1.0 if self._lock.alone else LOOK, True
+        while rung and not (self._waiting or self._closed):
+            self._wakes = math.inf  # so a caller whose event comes now rings
+            patience = min(most, self._patience)
+            self._wakes = time.monotonic() + patience
+            rung = self._bell.acquire(timeout=patience)
+
+    @property
+    def _patience(self) -> float:
+        """Seconds until windows may have to be closed."""
+        return max(PAUSE, self.windows.due - self.sequencer.clock)
 
     def _take(self) -> list[Pending]:
         """Return all events that wait. Callers that were served just now tend to come back
