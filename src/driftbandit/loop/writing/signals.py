@@ -7,7 +7,8 @@ the main thread writes, signals are noted, and their handlers run right after it
 
 from __future__ import annotations
 
-import _signal  # as `signal`, whose names of signals and handlers take 14 us each time
+# Not `signal`, whose names of signals and handlers take 14 us each time.
+import _signal  # type: ignore[import-not-found]
 import signal
 import threading
 from collections.abc import Callable
