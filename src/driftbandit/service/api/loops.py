@@ -153,7 +153,7 @@ async def _each(call: Call, kind: str, entry: Callable[[Any], Any]) -> list[Any]
 
 def _size(call: Call, asked: m.DecisionRequest | m.FallbackRecord) -> tuple[int, int]:
     """Return how many arms a decision scores, and the bytes of its answer."""
-    arms = asked.arms
+    arms: Mapping[str, Any] | list[Any] | None = asked.arms
     if arms is None:
         catalogue = call.loop.runtime.definition.now.catalogue
         arms = {} if catalogue is None else catalogue.arms

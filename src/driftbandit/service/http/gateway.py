@@ -94,10 +94,10 @@ class Gateway:
             self._add(route)
 
     def _add(self, route: Route) -> None:
-        node, parts = self._tree, route.path.split("/")[1:]
-        for part in parts:
-            node = node.setdefault(PARAMETER if part[0] == "{" else part, {})
-        names = [part[1:-1] for part in parts if part[0] == "{"]
+        node, words = self._tree, route.path.split("/")[1:]
+        for word in words:
+            node = node.setdefault(PARAMETER if word[0] == "{" else word, {})
+        names = [word[1:-1] for word in words if word[0] == "{"]
         is_async = inspect.iscoroutinefunction(route.act)
         part = _part(route)
         takes_turn = not route.heavy and route.answers[0][1] != "stream"
