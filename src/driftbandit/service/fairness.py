@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 LATELY = 3.0  # seconds after which a third of a charge still counts
 RECENT = 10.0  # seconds in which a key counts as one that asks
 TIMES, LEAST = 2.0, 0.02  # a heavy key has cost so many times as much, and so many seconds more
