@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from driftbandit.loop.deciding import request
+from driftbandit.loop.deciding import request as asking
 from driftbandit.loop.storage import sqlite
 
 
@@ -18,16 +18,16 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(autouse=True)
-def same_ids(monkeypatch):
+def same_ids(monkeypatch, request):
     """Give a test the same ids in every run: draws hash them, so a test that counts clicks would
-    otherwise fail once in many runs."""
-    numbers = count(1)
+    otherwise fail once in many runs. Tests that share a loop have ids of their own."""
+    numbers, name = count(1), request.node.nodeid
 
     def next_id() -> str:
         k = next(numbers)
-        return f"{k:012x}{hashlib.sha256(str(k).encode()).hexdigest()[:20]}"
+        return f"{k:012x}{hashlib.sha256(f'{name} {k}'.encode()).hexdigest()[:20]}"
 
-    monkeypatch.setattr(request, "new_id", next_id)
+    monkeypatch.setattr(asking, "new_id", next_id)
 
 
 @pytest.fixture(scope="session")
