@@ -32,11 +32,6 @@ BATCHES = "/v1/loops/news/batches"
 DEEP = b'{"context":{"x":' + b"[" * 600 + b"]" * 600 + b'},"arms":{},"default":"a","id":"deep"}'
 
 
-@pytest.fixture(autouse=True)
-def same_ids():
-    """Ids are as they are in use: the tests of this file share a service."""
-
-
 # ---- an exception stays with its own call
 
 
