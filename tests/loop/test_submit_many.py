@@ -82,7 +82,8 @@ def test_a_group_of_decisions_is_audited_and_repeated(tmp_path):
         assert loop.counts["decide"] == 20
         assert all(audit.agrees for audit in loop.audits())
         (wrong,) = loop.submit_many([("erase", {})])
-        assert "one of 'decide', 'record_fallback', 'reward', 'cancel'" in str(wrong)
+        kinds = "'decide', 'record_fallback', 'reward', 'prefer', 'cancel', 'metric'"
+        assert f"one of {kinds}" in str(wrong)
         assert loop.submit_many([]) == []
     with pytest.raises(LedgerError, match="closed"):
         loop.submit_many(asked)

@@ -38,6 +38,7 @@ KNOWN = {
     "speed.md": {"20 s": "benchmarks/loop.py"},
     "bob.md": {"2.5 times": "arithmetic, 1 / (1 - 2^(-3/4))"},
     "evidence.md": {"1 %": "the default of limit"},
+    "features.md": {"50 times": "SPAN of features/declarations.py"},
     "gdpr.md": {"64 MB": "REWRITTEN of loop/storage/sqlite.py and postgres.py"},
     "loop-reference.md": {"5 %": "LEVEL of loop/reporting/drift_report.py"},
     "peers.md": {"20 %": "what make bench-guard allows"},
