@@ -76,10 +76,7 @@ def evaluate(
             advance(len(examples.chunk))
     _check_offered(playing, log)
     if not work.rows:
-        raise ValueError(
-            "no row of the log can be used: log.counts says what is bad or skipped, and which rows "
-            "are a holdout's or a client's own"
-        )
+        raise ValueError(" ".join(["no row of the log can be used.", *log.counts.sentences()]))
     return Evaluation(log, level, clip, work.found(log))
 
 
