@@ -146,17 +146,22 @@ class Seen(NamedTuple):
 
 def _by_key(rows: list[Seen]) -> list[Seen]:
     """Return the rows of each key as one. Whether a key is in the holdout is drawn once, for all of
-    its decisions, so ten decisions of a user do not tell what those of ten users do. What was drawn
-    for each decision stays as it is."""
-    found = [row for row in rows if row.key is None or row.weight != ONE]
-    keys: dict[str, list[float]] = {}
+    its decisions, so ten decisions of a user do not tell what those of ten users do."""
+    found, keys = [row for row in rows if row.key is None], dict[str, list[Seen]]()
     for row in rows:
-        if row.key is not None and row.weight == ONE:
-            keys.setdefault(row.key, []).append(row.value)
-    for key, values in keys.items():
-        n = float(len(values))
-        found.append(Seen(key, math.fsum(values) / n, Weight(n, n, n**2, n**3)))
-    return found
+        if row.key is not None:
+            keys.setdefault(row.key, []).append(row)
+    return found + [_together(key, each) for key, each in keys.items()]
+
+
+def _together(key: str, rows: list[Seen]) -> Seen:
+    """Return rows as one, whose weight is the sum of theirs. Weights have mean 1 and are drawn for
+    each row on its own, so of a sum of n, E[W^2] and E[W^3] follow from theirs."""
+    n = float(len(rows))
+    drawn, _, second, third = (math.fsum(each) for each in zip(*(row.weight for row in rows)))
+    value = math.fsum(row.weight.drawn * row.value for row in rows) / drawn if drawn else 0.0
+    square, cube = second + n * (n - 1.0), third + (n - 1.0) * (3.0 * second + n * (n - 2.0))
+    return Seen(key, value, Weight(drawn, n, square, cube))
 
 
 def _balanced(weights: list[Weight]) -> Floats:
