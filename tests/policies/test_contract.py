@@ -196,9 +196,9 @@ def broken(method, change):
     def wrapped(self, *arguments):
         return change(getattr(LinUCB, method)(self, *arguments), *arguments)
 
-    kind = type("Broken", (LinUCB,), {method: wrapped})
+    kind = type("Mistaken", (LinUCB,), {method: wrapped})
     kind = dataclasses.dataclass(frozen=True, kw_only=True)(kind)
-    globals()["Broken"] = kind  # where pickle looks for it
+    globals()["Mistaken"] = kind  # where pickle looks for it
     return kind(problem=Problem(dim=3, radius=1.0), regularization=1.0)
 
 
