@@ -56,12 +56,15 @@ class Shares:
         """Note that a key asks, and charge for it."""
         now = time.monotonic()
         with self._lock:
-            account = self._accounts.get(key)
-            if account is None:
-                self._forget(now)
-                account = self._accounts[key] = Account(now)
+            account = self._account(key, now)
             account.asked = now
             account.charge(REQUEST, now)
+
+    def _account(self, key: str, now: float) -> Account:
+        if key not in self._accounts:
+            self._forget(now)
+            self._accounts[key] = Account(now)
+        return self._accounts[key]
 
     def _forget(self, now: float) -> None:
         old = [
@@ -91,8 +94,7 @@ class Shares:
         """A request that has arrived, until its answer is there: heavier keys wait for it. What a
         client is slow to send or to read does not count."""
         with self._lock:
-            if (account := self._accounts.get(key)) is None:
-                account = self._accounts[key] = Account(time.monotonic())
+            account = self._account(key, time.monotonic())
             account.under_way += 1
         try:
             yield

@@ -1,8 +1,8 @@
 """A learner for each key beside the population's, and still a function of the log.
 
-All examples train the population, and those of a key also its own learner, which is born at the
-first of them. A decision for a key is made with both (`key_rules`): how much the population says
-follows from how much keys have differed so far (`key_spread`), or is as many rewards as the
+All examples train the population, and those of a key also its own learner, which is created at
+the first of them. A decision for a key is made with both (`key_rules`): how much the population
+says follows from how much keys have differed so far (`key_spread`), or is as many rewards as the
 declaration says. `key_cache` holds the learners that are in use; the others are rows of the
 ledger's table.
 """
