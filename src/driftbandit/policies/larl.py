@@ -13,15 +13,13 @@ import numpy as np
 
 from driftbandit import validate
 from driftbandit.policies.base import Floats, Ints, Policy, Scores
-from driftbandit.policies.index import index_scores
 
 
 class Lags(NamedTuple):
     """Everything n learners remember; D = d (2 s d + 1) for order s."""
 
-    weights: Floats  # (n, D)      estimate V^-1 b
-    V: Floats  # (n, D, D)
-    b: Floats  # (n, D)
+    weights: Floats  # (n, D)      ridge estimate
+    P: Floats  # (n, D, D)   V^-1, the inverse of lambda I plus the products of what was played
     X: Floats  # (n, s, d)   the latest contexts, newest first
     r: Floats  # (n, s)      their rewards
     t: Ints  # (n,)        rounds seen
@@ -38,7 +36,7 @@ class LARL(Policy):
     | `bonus` | alpha | width of the bonus |
 
     Its arms have no features: with unit vectors for arms this is its algorithm. A round costs
-    O(D^3), D = d (2 s d + 1).
+    O(D^2), D = d (2 s d + 1), because V^-1 is kept and updated (Sherman and Morrison).
     """
 
     order: int = 1
@@ -76,32 +74,40 @@ class LARL(Policy):
         d, D, s = self.problem.dim, self.size, self.order
         return Lags(
             weights=np.zeros((n, D)),
-            V=np.tile(self.regularization * np.eye(D), (n, 1, 1)),
-            b=np.zeros((n, D)),
+            P=np.tile(np.eye(D) / self.regularization, (n, 1, 1)),
             X=np.zeros((n, s, d)),
             r=np.zeros((n, s)),
             t=np.zeros(n, dtype=np.int64),
         )
 
-    def lifted(self, memory: Lags, arms: Floats) -> Floats:
-        """Arms (n, N, d), scaled to norm 1, times what the latest rounds were, (n, N, D)."""
+    def state(self, memory: Lags) -> Floats:
+        """What the latest rounds were, (n, 2 s d + 1)."""
         n, past = len(memory.t), memory.X
         parts = (memory.r[:, :, None] * past, past, np.ones((n, 1, 1)))
-        state = np.concatenate([part.reshape(n, -1) for part in parts], axis=1)
-        scaled = arms / self.problem.context_norm
-        return (scaled[:, :, :, None] * state[:, None, None, :]).reshape(n, arms.shape[1], -1)
+        return np.concatenate([part.reshape(n, -1) for part in parts], axis=1)
 
     def scores(self, memory: Lags, arms: Floats) -> Scores:
-        width, X = np.full(len(memory.t), self.bonus), self.lifted(memory, self._arms(memory, arms))
-        return index_scores(self.problem.family, True, memory.weights, memory.V, width, X)
+        arms, s = self._arms(memory, arms) / self.problem.context_norm, self.state(memory)
+        n, d, m = len(s), self.problem.dim, s.shape[1]
+        # All arms share the state, so that of V^-1 only its products with the state are needed.
+        theta = memory.weights.reshape(n, d, m) @ s[:, :, None]
+        half = (memory.P.reshape(n, -1, m) @ s[:, :, None]).reshape(n, d, m, d)
+        inverse = (s[:, None, None, :] @ half)[:, :, 0, :]
+        mean = (arms @ theta)[:, :, 0]
+        norm = np.sqrt(np.sum((arms @ inverse) * arms, axis=2))
+        return Scores(mean, self.bonus * norm, mean + self.bonus * norm)
 
     def update(self, memory: Lags, x: Floats, r: Floats, noise: Floats | None = None) -> Lags:
         x, r = self._played(memory, x, r)
-        s, y = memory, self.lifted(memory, x[:, None, :])[:, 0]
-        s.V[:] += y[:, :, None] * y[:, None, :]
-        s.b[:] += r[:, None] * y
-        s.weights[:] = np.linalg.solve(s.V, s.b[:, :, None])[:, :, 0]
+        s, x = memory, x / self.problem.context_norm
+        y = (x[:, :, None] * self.state(s)[:, None, :]).reshape(len(x), -1)
+        error = r - np.sum(y * s.weights, axis=1)
+        g = (s.P @ y[:, :, None])[:, :, 0]
+        size = 1.0 + np.sum(y * g, axis=1)
+        s.weights[:] += (error / size)[:, None] * g
+        g /= np.sqrt(size)[:, None]
+        s.P[:] -= g[:, :, None] * g[:, None, :]
         s.X[:, 1:], s.r[:, 1:] = s.X[:, :-1].copy(), s.r[:, :-1].copy()
-        s.X[:, 0], s.r[:, 0] = x / self.problem.context_norm, r
+        s.X[:, 0], s.r[:, 0] = x, r
         s.t[:] += 1
         return s
