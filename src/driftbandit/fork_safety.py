@@ -1,6 +1,6 @@
 """Locks and random numbers that survive a fork.
 
-A child of a fork inherits locks as they were: one that another thread held is held for ever. It
+A child of a fork inherits locks as they were: one that another thread held is held forever. It
 inherits random generators as they were, so parent and child would draw the same numbers.
 """
 
@@ -14,6 +14,8 @@ from weakref import WeakSet
 import numpy as np
 
 from driftbandit import validate
+
+process = os.getpid()  # this one, in a child, too; the call itself takes 2 us
 
 _locks: WeakSet[Any] = WeakSet()
 _streams: WeakSet[NormalStream] = WeakSet()
@@ -97,6 +99,8 @@ def _after() -> None:
 
 
 def _in_child() -> None:
+    global process
+    process = os.getpid()
     _after()
     for stream in _streams:
         stream.branch()

@@ -91,7 +91,7 @@ def test_shards_and_stretches_of_any_size_are_one_process(half_life, tmp_path, c
     assert one.digest == digest
     assert set(one.keys) == set(learner.bandits)
     assert all(np.array_equal(one.keys[k].theta, learner.bandits[k].theta) for k in one.keys)
-    learner.train(next(iter_examples(tmp_path / "shop.db")), np.zeros(one.bandit.theta.size))
+    learner.learn(next(iter_examples(tmp_path / "shop.db")), np.zeros(one.bandit.theta.size))
     assert learner.digest != digest  # it would notice one example too many
 
 

@@ -88,7 +88,7 @@ def trained(population, n=120, seed=3, keys=5, half_life=20):
         x = FEATURES.encode({"age": float(rng.uniform(0, 100))}, ARMS)[rng.integers(2)]
         seen.append((f"u{rng.integers(keys)}", x, float(rng.random() < 0.3)))
         key, _, r = seen[-1]
-        learner.train(Example(k + 1, k + 1, 0.0, r, key=key), x)
+        learner.learn(Example(k + 1, k + 1, 0.0, r, key=key), x)
     return learner, policy, seen
 
 
@@ -133,7 +133,7 @@ def test_what_the_population_learns_reaches_a_key_that_is_known_already():
     for k in range(300):
         _, x, _ = seen[0]
         r = float(k % 5 > 0)
-        learner.train(Example(k + 2, k + 2, 0.0, r, key=f"other {k}"), x)
+        learner.learn(Example(k + 2, k + 2, 0.0, r, key=f"other {k}"), x)
     after, new = (learner.view(0.0, key).bandit.theta for key in ("u0", "new"))
     assert x @ after > 0.8 > 0.0 > x @ before
     assert x @ after == pytest.approx(x @ new, abs=0.5)

@@ -76,11 +76,12 @@ class Notes(Learner):
 
     taken: list[Floats]
 
-    def train(self, example: Example, x: Floats | None) -> None:
+    def train(self, examples: Sequence[Example], rows: Sequence[Floats | None]) -> None:
         features = self.version.features
-        if x is None:
-            x = np.full(features.size, np.nan)
-        self.taken.append(x if x.size == features.size else features.pad(x))
+        for x in rows:
+            if x is None:
+                x = np.full(features.size, np.nan)
+            self.taken.append(x if x.size == features.size else features.pad(x))
 
 
 class Parents(Keyed):
@@ -100,7 +101,7 @@ class Children(Keyed):
 
     births: Births
 
-    def train(self, example: Example, x: Floats | None) -> None:
+    def learn(self, example: Example, x: Floats | None) -> None:
         if x is not None and example.key is not None:
             self._train_own(example.key, example, x)
 
@@ -139,7 +140,7 @@ def populated(
     parents.waiting, parents.births = set(before.waiting | new), {}
     each = [part.pairs() for part in parts]
     for shard in order:
-        parents.train(*next(each[shard]))
+        parents.learn(*next(each[shard]))
     if growth is not None:
         parents.grow(growth)
     births: list[Births] = [{} for _ in parts]
@@ -161,7 +162,7 @@ def trained(
         children = _loaded(Children, known, before)
     children.births = births
     for example, x in part.pairs():
-        children.train(example, x)
+        children.learn(example, x)
     if growth is not None:
         children.grow(growth)
     return children.state()

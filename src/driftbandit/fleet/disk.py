@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from driftbandit import fork_safety
 from driftbandit.fleet.batch import Key
 
 TABLES = """
@@ -33,7 +34,7 @@ class Disk:
     def __init__(
         self, path: str | os.PathLike[str], recipe: dict[str, Any], like: Any, sane: Any
     ) -> None:
-        self.path, self._like, self._process = os.fspath(path), like, os.getpid()
+        self.path, self._like, self._process = os.fspath(path), like, fork_safety.process
         self._sane, self.closed = sane, False
         text = json.dumps(recipe, sort_keys=True)
         try:
@@ -71,7 +72,7 @@ class Disk:
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
         """What SQLite raises becomes an error that names the file and what to do."""
-        if os.getpid() != self._process:
+        if fork_safety.process != self._process:
             raise OSError(f"store {self.path!r} was opened before a fork: open a fleet of your own")
         try:
             with self._base:

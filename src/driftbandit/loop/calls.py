@@ -57,6 +57,7 @@ class Calls:
     def __init__(self, runtime: Runtime, explain: Callable[[str], Any]) -> None:
         self._runtime, self._explain, self._offers = runtime, explain, Offers()
         self._declaration = runtime.definition.now.declaration
+        self._pairs = self._declaration.learns_preferences
 
     def decide(self, *given: Any, **options: Any) -> Decision | Slate:
         """Make a decision, and wait until it is stored."""
@@ -81,7 +82,7 @@ class Calls:
             raise ValueError("answers are sticky, and each belongs to a key: pass key=")
         if key is None and self._declaration.key is not None:
             raise ValueError(f"each {self._declaration.key} has a learner of its own: pass key=")
-        if self._declaration.learns_preferences and k not in (None, SIZE):
+        if self._pairs and k not in (None, SIZE):
             raise ValueError(
                 "a preference is between two arms: pass k=2 to show a pair, or leave k out to play "
                 f"the best arm, got k={validate.show(k)}"
@@ -126,14 +127,14 @@ class Calls:
             answer = Answer(none, [[] for _ in none], none, played)
             return Choice(asked, answer, seq, version, view, X, PointEstimate(X[0]), NO_VOTES)
         votes = self._votes(asked, played, settings, at) if settings.trials else NO_VOTES
-        pairs = self._declaration.learns_preferences
+        pairs = self._pairs
         arms, p = decided(settings, asked, played, seed, X, view, votes, pairs=pairs)
         if votes:
             words = (*seed, asked.id, view.policy)
             live = chances(settings.exploration, settings, asked, view, X[0], words)
             votes = {LIVE: Vote(live, view.aged), **votes}
         estimate = view.bandit.estimate
-        z = estimate.values(X[np.arange(len(arms)), arms])
+        z = estimate.values(np.array([rows[arm] for rows, arm in zip(X, arms)]))
         family = version.policy.problem.family
         means = expected(z, family) if pairs else np.atleast_1d(family.mu(z)).tolist()
         answer = Answer([*arms], p.tolist(), means, played)
@@ -213,7 +214,7 @@ class Calls:
 
     def reward(self, id: str, value: float, *, position: Any = None, at: Any = None) -> Pending:
         """Return a reward that is to be stored."""
-        if self._declaration.learns_preferences:
+        if self._pairs:
             raise ValueError(
                 "this loop learns from preferences: show two arms with decide(..., k=2), and say "
                 "with prefer(id, position) which one was better"
@@ -225,7 +226,7 @@ class Calls:
     def prefer(self, id: str, position: int, *, at: Any = None) -> Pending:
         """Return a preference that is to be stored: it is the reward of a pair, 1 for its first
         arm and 0 for its second one."""
-        if not self._declaration.learns_preferences:
+        if not self._pairs:
             raise ValueError(
                 "this loop learns from rewards: use reward(id, value), or declare a loop with "
                 "reward=Preference(wait=...)"
@@ -237,7 +238,7 @@ class Calls:
 
     def cancel(self, id: str, *, position: Any = None, at: Any = None) -> Pending:
         """Return a cancel that is to be stored."""
-        if position is not None and self._declaration.learns_preferences:
+        if position is not None and self._pairs:
             raise ValueError("a pair is shown or not as a whole: leave position out")
         return _said("cancel", id, Cancel(), position, at)
 

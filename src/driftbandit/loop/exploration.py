@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -32,7 +33,9 @@ def draw(*words: int | str) -> float:
     >>> draw(7, "decision 1", "pick") == draw(7, "decision 1", "pick")
     True
     """
-    return math.ldexp(stable(json.dumps(words)) >> 11, -53)  # JSON keeps 1 and "1" apart
+    # The text of json.dumps(words), which keeps 1 and "1" apart, in a third of its time.
+    text = ", ".join([quoted(word) if isinstance(word, str) else str(word) for word in words])
+    return math.ldexp(stable(f"[{text}]") >> 11, -53)
 
 
 def pick(p: Floats, words: Words) -> int:
@@ -109,7 +112,7 @@ class Rule(Recipe):
             if self.uniform:
                 share = terms.explored(self.uniform / len(X))
                 p = (1.0 - share.sum()) * p + share
-        return completed(p, int(np.argmax(p)))
+        return completed(p, int(p.argmax()))
 
     def explored(self, terms: BudgetTerms | None, n: int) -> Any:
         """Return the uniform part of the probabilities of n arms."""

@@ -4,11 +4,11 @@ together. docs/design.md has a table of the threads and of what each lock guards
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from typing import Any
 
+from driftbandit import fork_safety
 from driftbandit.estimators.leads import WORSE
 from driftbandit.loop.candidates.comparison import Errors, lead
 from driftbandit.loop.candidates.totals import Totals
@@ -177,7 +177,7 @@ class Runtime:
 
     def close(self) -> None:
         """Stop when all is stored and trained, and leave a checkpoint for the next start."""
-        if not self._open or os.getpid() != self.writer.process:
+        if not self._open or fork_safety.process != self.writer.process:
             return
         self._open = False
         self.closing.set()

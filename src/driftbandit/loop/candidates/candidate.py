@@ -51,7 +51,7 @@ class Candidate:
         """Learn the example that the live learner learns, from rows (k, K, size) of its own."""
         x = None if X is None or choice is None else X[example.position or 0, choice]
         self.unread = self.unread + 1 if X is None else 0
-        self.learner.train(example, x)
+        self.learner.learn(example, x)
 
     def declared_by(self, seq: int) -> None:
         """Take notice of the event that has declared it."""

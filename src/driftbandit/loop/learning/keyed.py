@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -61,14 +62,18 @@ class Keyed(Learner):
         assert isinstance(policy, DOMD)
         return policy
 
-    def train(self, example: Example, x: Floats | None) -> None:
+    def train(self, examples: Sequence[Example], rows: Sequence[Floats | None]) -> None:
         with self.lock:
-            x = None if x is None else self._whole(x)
-            if x is not None and example.key is not None:
-                self._train_own(example.key, example, x)
-                if self.spread is not None:
-                    self._compare(self.spread, example.key, example, x)
-            super().train(example, x)
+            for each in zip(examples, rows):
+                self.learn(*each)
+
+    def learn(self, example: Example, x: Floats | None) -> None:
+        x = None if x is None else self._whole(x)
+        if x is not None and example.key is not None:
+            self._train_own(example.key, example, x)
+            if self.spread is not None:
+                self._compare(self.spread, example.key, example, x)
+        super().learn(example, x)
 
     def _compare(self, spread: KeySpread, key: str, example: Example, x: Floats) -> None:
         """Note by how much the population was wrong about a key."""

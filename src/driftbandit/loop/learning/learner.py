@@ -7,6 +7,7 @@ import math
 import platform
 import threading
 import time
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -41,7 +42,7 @@ class Packing:
 
 
 class Learner:
-    """One row, trained example by example. Hold `lock` while a view is used."""
+    """One row, trained example by example. Hold `lock` while a view is used, and for `learn`."""
 
     def __init__(self, declaration: Declaration, version: Version) -> None:
         self.reward = declaration.reward
@@ -66,19 +67,39 @@ class Learner:
         self.bandit = Bandit.from_row(self.policy, row)
         self.theta = self.bandit.theta
         self._aged: tuple[float, float, View] | None = None
+        self._ahead: Floats | None = None  # a copy of the row, which `train` writes to
 
-    def train(self, example: Example, x: Floats | None) -> None:
-        """One example; x is the row of the chosen arm, None if no arm was chosen."""
+    def learn(self, example: Example, x: Floats | None) -> None:
+        """Learn one example; x is the row of the chosen arm, None if no arm was chosen."""
+        if x is not None:
+            r, steps = self.reward.inside(example.value)[0], self._steps(example.at, self.last)
+            self.bandit.update(self._whole(x), r, steps=steps)
+            self.last, self._ahead = example.at, None
+        self._has_learnt(example)
+
+    def _has_learnt(self, example: Example) -> None:
+        self.seq, self.examples = example.event, self.examples + 1
+
+    def train(self, examples: Sequence[Example], rows: Sequence[Floats | None]) -> None:
+        """Learn examples in order. Decisions go on meanwhile: the kernel runs without the GIL and
+        writes to a copy of the row, and the lock is held only while that becomes the row."""
+        played = [(each, self._whole(x)) for each, x in zip(examples, rows) if x is not None]
+        problem, X = self.policy.problem, np.array([x for _, x in played])
+        if problem.items is not None or not played or problem.first_bad(X) >= 0:
+            with self.lock:  # items take their slots one by one; a bad row is an error
+                for each in zip(examples, rows):
+                    self.learn(*each)
+            return
+        row = self._ahead = self.row.copy() if self._ahead is None else self._ahead
+        r = np.array([self.reward.inside(each.value)[0] for each, _ in played])
+        begins = [self.last, *(each.at for each, _ in played)]
+        steps = np.array([self._steps(each.at, last) for (each, _), last in zip(played, begins)])
+        which = np.zeros(len(X), dtype=np.int64)
+        self.policy.engine.learn_rows(self.policy.recipe, row[None], which, X, r, steps)
         with self.lock:
-            if x is not None:
-                self._learn(self.bandit, x, example, self.last)
-                self.last = example.at
-            self.seq, self.examples = example.event, self.examples + 1
-
-    def _learn(self, bandit: Bandit, x: Floats, example: Example, last: float) -> None:
-        """One example for a bandit that was trained at `last` before."""
-        r, steps = self.reward.inside(example.value)[0], self._steps(example.at, last)
-        bandit.update(self._whole(x), r, steps=steps)
+            self.row.data[:] = row.data  # keeps the GIL: no thread sees half of it
+            self.last = begins[-1]
+            self.seq, self.examples = examples[-1].event, self.examples + len(examples)
 
     def _steps(self, at: float, last: float) -> float:
         """Steps by which a memory ages that was trained at `last`."""

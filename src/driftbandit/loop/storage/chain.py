@@ -17,15 +17,15 @@ A seal is link, digest and salt in one value: erasure cuts it off after the dige
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from hashlib import sha256  # most processors have instructions for it
 from struct import Struct
 from typing import NamedTuple
 
+from driftbandit.ids import BLOCK, random_block
 from driftbandit.loop.storage.events import Event
 
-SIZE, SALT = 32, 16  # bytes of a hash, and of a salt
+SIZE, SALT = 32, BLOCK  # bytes of a hash, and of a salt
 WITHOUT_SALT = 2 * SIZE
 BEGINS = "chain"  # the kind of an event that begins the chain of an old ledger
 
@@ -51,7 +51,7 @@ def sealed(head: Head, events: Iterable[Event]) -> tuple[list[bytes | None], Hea
     for event in events:
         seq, seal = event.seq, None
         if link is not None:
-            salt = os.urandom(SALT)
+            salt = random_block()
             digest = digest_of(event, salt)
             link = link_of(link, event, digest)
             seal = link + digest + salt

@@ -79,22 +79,24 @@ class Trainer:
                     self._change(change)  # type: ignore[arg-type]
 
     def _train(self, changes: list[Example | Note]) -> None:
-        rows = self._rows([change for change in changes if isinstance(change, Example)])
-        watched = self.candidates.active
-        events = self.ledger.events([each.decision for each in changes]) if watched else {}
+        examples = [change for change in changes if isinstance(change, Example)]
+        rows = self._rows(examples)
+        if not self.candidates.active:
+            if examples:
+                found = [rows[each.decision, each.position] for each in examples]
+                self.learner.train(examples, found)
+            return
+        events = self.ledger.events([each.decision for each in changes])
         for change in changes:
+            event = self.ledger.decision(change.decision, events)
             with self.learner.lock:
                 if isinstance(change, Example):
-                    if watched:
-                        event = self.ledger.decision(change.decision, events)
-                        self.candidates.learn(change, event, self.learner)
-                    self.learner.train(change, rows[change.decision, change.position])
-                elif watched:
-                    event = self.ledger.decision(change.decision, events)
+                    self.candidates.learn(change, event, self.learner)
+                    self.learner.learn(change, rows[change.decision, change.position])
+                else:
                     self.candidates.note(change, event, self.learner)
-        if watched:
-            with self.learner.lock:
-                self.candidates.look()
+        with self.learner.lock:
+            self.candidates.look()
 
     def _change(self, change: Event | Mark) -> None:
         if isinstance(change, Mark):

@@ -13,7 +13,6 @@ come meanwhile, the writer's thread goes on, and serves them together.
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections import deque
@@ -21,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 
+from driftbandit import fork_safety
 from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.state.reward_windows import Change, Mark, RewardWindows, counts
 from driftbandit.loop.storage.events import LASTING, Event
@@ -64,7 +64,7 @@ class Writer:
         self.ledger, self.windows, self._train, self._hear = ledger, windows, train, hear
         self.sequencer = Sequencer(ledger, windows, now)
         self.error: BaseException | None = None
-        self.process, self._threaded, self._closed = os.getpid(), threaded, False
+        self.process, self._threaded, self._closed = fork_safety.process, threaded, False
         self._waiting: deque[Sequence[Pending]] = deque()  # what each caller has handed in
         self._bell = threading.Lock()  # released when the thread is to look at it
         self._bell.acquire()
@@ -168,7 +168,7 @@ class Writer:
 
     def check(self) -> None:
         """Raise if nothing can be stored any more."""
-        if os.getpid() != self.process:
+        if fork_safety.process != self.process:
             raise LedgerError(
                 f"this loop was opened in process {self.process} and cannot be used after a fork: "
                 "open loops after the fork only"
@@ -180,7 +180,7 @@ class Writer:
 
     def close(self) -> None:
         """Store what has been handed in, and stop."""
-        if os.getpid() != self.process:
+        if fork_safety.process != self.process:
             return
         with self._working:  # no caller writes from now on
             self._closed = True
