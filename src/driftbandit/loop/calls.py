@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ from driftbandit.loop.deciding.types import (
     Vote,
     Votes,
 )
-from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.errors import LedgerError, ReplacedError
 from driftbandit.loop.learning.learner import Learner
 from driftbandit.loop.runtime import Runtime
 from driftbandit.loop.state.definition import Version
@@ -42,6 +43,7 @@ from driftbandit.policies.base import Floats
 from driftbandit.policies.items import PointEstimate
 
 RECORDED, CANCELLED = "recorded", "cancelled"
+FOLLOWS = 10.0  # seconds in which the snapshot of a process that trains is expected
 
 
 class Encoded(NamedTuple):
@@ -105,11 +107,17 @@ class Calls:
             at = runtime.writer.clock if asked.at is None else asked.at
             asked = priced(asked, settings, runtime.windows.accounts, at)
             played = SPENT_ROLE if played == "active" and is_empty(asked) else played
+        until = time.monotonic() + FOLLOWS
         while True:
             version, X = before or self._encode(asked)
-            with runtime.learner.lock:
-                if runtime.learner.version is version:  # it has not grown meanwhile
-                    return self._chosen(asked, played, seq, settings, version, X)
+            try:
+                with runtime.learner.lock:
+                    if runtime.learner.version is version:  # it has not grown meanwhile
+                        return self._chosen(asked, played, seq, settings, version, X)
+            except ReplacedError:  # another process trains: its next snapshot names newer rows
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
             before = None
 
     def _chosen(

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import nullcontext
 from itertools import islice
 from typing import Protocol
 
@@ -13,10 +14,10 @@ from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.state.reward_windows import Change, counts
 from driftbandit.loop.training.trainer import Lag, Trainer
 
-CHUNK = 8  # changes at a time: short enough for callers to wait for
-PATIENT = 0.5  # seconds behind up to which callers go first
+CHUNK = 64  # changes at a time: short enough for callers to wait for
+PATIENT = 0.25  # seconds behind up to which callers go first, and beyond which they wait
 LOOK = 0.2  # seconds until snapshots are looked for
-GATHER = 0.005  # seconds in which changes may gather: training several in a row takes less time
+GATHER = 0.02  # seconds in which changes may gather: training several in a row takes less time
 
 
 class Training(Protocol):
@@ -159,10 +160,12 @@ class TrainerThread:
         with self._news:
             chunk = [change for _, change in islice(self._waiting, CHUNK)]
             begun = self._waiting[0][0]
-        self._trainer.train(chunk)
+        patient = time.monotonic() - begun < PATIENT
+        with nullcontext() if patient else self._trainer.learner.lock:
+            self._trainer.train(chunk)
         with self._news:
             for _ in chunk:
                 self._let_go()
             self._news.notify_all()
-        if time.monotonic() - begun < PATIENT:
+        if patient:
             time.sleep(0.0)  # gives up the GIL, which callers wait for
