@@ -28,6 +28,7 @@ from driftbandit.loop.training import replay
 THREADS = 8
 PAIRS = [("age", "price"), ("country", "genre"), ("mobile", "price"), ("visits", "new")]
 FEATURES = Features(**COLUMNS, interactions=PAIRS)
+FOLDED = Features(**COLUMNS, interactions=PAIRS, dim=32)
 WAIT = 2.0  # seconds until a decision is trained
 SMALL = Features(
     context={name: COLUMNS["context"][name] for name in ("age", "hour", "visits")},
@@ -149,27 +150,29 @@ def figures(seconds: float, events: int):
     yield from replays(events)
     with tempfile.TemporaryDirectory(dir=".") as folder:
         yield "the disk's fsync: ms", 1e3 * fsync(Path(folder)), "", True
-    yield from loaded(seconds, "")
-    if hasattr(os, "sched_setaffinity"):
-        cores = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, {min(cores)})
-        yield from loaded(seconds, " on one core")
-        os.sched_setaffinity(0, cores)
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_setaffinity") else {0}
+    for features in (FEATURES, FOLDED):
+        yield from loaded(seconds, "", features)
+        if len(cores) > 1:
+            os.sched_setaffinity(0, {min(cores)})
+            yield from loaded(seconds, " on one core", features)
+            os.sched_setaffinity(0, cores)
 
 
-def loaded(seconds: float, where: str):
+def loaded(seconds: float, where: str, features: Features):
     """Threads that hand Python's lock from core to core pay for it: see it on one core, too."""
     reward = Reward(0, 1, wait=WAIT, missing=0)
     with (
         tempfile.TemporaryDirectory(dir=".") as folder,
-        Loop(f"{folder}/loop.db", features=FEATURES, reward=reward, exploration=0.02) as loop,
+        Loop(f"{folder}/loop.db", features=features, reward=reward, exploration=0.02) as loop,
     ):
         load(loop, 2.0, 0.1)  # compile, and fill the window
         spent = load(loop, seconds, 0.1)
         lag = loop.lag.seconds
-    where, wanted = f"{THREADS} threads{where}", DURABLE[where]
-    rate, what = len(spent) / seconds, f"{where}, 20 arms, 8 raw columns, d={FEATURES.size}"
+    wanted, where = DURABLE[where], f"{THREADS} threads{where}"
+    rate, what = len(spent) / seconds, f"{where}, 20 arms, 8 raw columns, d={features.size}"
     yield f"{what}: decisions per second", rate, f">= {wanted}", rate >= wanted
+    where += f", d={features.size}"
     slow = 1e3 * float(np.quantile(spent, 0.99))
     yield f"{where}: 99 % of decisions within: ms", slow, "<= 20", slow <= 20
     yield f"{where}: half of them within: ms", 1e3 * float(np.median(spent)), "", True

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.features import COLUMNS, CONTEXT, arms
-from benchmarks.loop import FEATURES, PAIRS, WAIT, fsync
+from benchmarks.features import CONTEXT, arms
+from benchmarks.loop import FEATURES, FOLDED, WAIT, fsync
 from benchmarks.tables import report
 from driftbandit import Client, Features
 
@@ -36,7 +36,6 @@ CONNECTIONS = 16
 STEPS = (1, 2, 4, 8, 16, 32)  # connections of the figure
 LIGHT = 100  # requests per second of a light load
 ARMS = {f"arm {k}": arm for k, arm in enumerate(arms(20))}
-SMALLER = Features(**COLUMNS, interactions=PAIRS, dim=32)
 LENGTH = re.compile(rb"content-length: (\d+)", re.I)
 Make = Callable[[int, bytes], bytes]  # the next request, from its number and the answer before
 
@@ -188,9 +187,9 @@ def figures(seconds: float, ledger: str | None, figure: Path | None):
                 ports = (found.port,)
                 draw(figure, {n: load(ports, both, seconds / 4, n) for n in STEPS}, seconds / 4)
         if not ledger:
-            with served(f"{folder}/smaller.db") as found:
-                for what, *rest in _figures(found, seconds, SMALLER):
-                    yield what if "d=" in what else f"d={SMALLER.size}: {what}", *rest
+            with served(f"{folder}/folded.db") as found:
+                for what, *rest in _figures(found, seconds, FOLDED):
+                    yield what if "d=" in what else f"d={FOLDED.size}: {what}", *rest
     if not ledger and shutil.which("initdb"):
         for durable in (False, True):
             yield from pairs(seconds / 2, durable)
