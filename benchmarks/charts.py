@@ -54,11 +54,7 @@ def dots(title: str, panels: Sequence[Panel], rows: Sequence[str], hero: str = H
     left = 14 + LETTER * max(map(len, rows))
     width = (WIDTH - left - GAP * len(panels)) / len(panels)
     height = TOP + ROW * len(rows) + BOTTOM
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
-        'font-family="system-ui, sans-serif" font-size="12.5">',
-        f"<title>{escape(title)}</title><style>{STYLE}</style>",
-    ]
+    parts = []
     for k, name in enumerate(rows):
         kind = ' class="hero"' if name == hero else ""
         y = TOP + ROW * (k + 0.5) + 4
@@ -67,7 +63,18 @@ def dots(title: str, panels: Sequence[Panel], rows: Sequence[str], hero: str = H
         )
     for k, panel in enumerate(panels):
         parts += _panel(panel, rows, left + k * (width + GAP), width - 8, hero)
-    return "\n".join([*parts, "</svg>\n"])
+    return svg(title, height, 12.5, STYLE, parts)
+
+
+def svg(title: str, height: int, size: float, style: str, parts: Sequence[str]) -> str:
+    """Return a picture as wide as a page's column, with a style of its own for light and dark."""
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'font-family="system-ui, sans-serif" font-size="{size:g}">'
+    )
+    return "\n".join(
+        [head, f"<title>{escape(title)}</title><style>{style}</style>", *parts, "</svg>\n"]
+    )
 
 
 def _panel(panel: Panel, rows: Sequence[str], start: float, width: float, hero: str) -> list[str]:

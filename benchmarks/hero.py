@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import charts
 from benchmarks.tables import RESULTS, write
 from driftbandit import GLBOMD, AutoDOMD, Category, Features, Flag, Policy, Problem
 
@@ -21,6 +22,13 @@ LIKED, HOME, OTHERS = 0.6, 0.25, 0.08  # chances of a click, as in the demo
 TASTES = (("music", "books"), ("books", "outdoor"))
 OURS, FIXED, SHOP = "AutoDOMD", "a bandit that never forgets", "the shop's default"
 FIGURE = Path(RESULTS) / "tastes.svg"
+STYLE = (
+    "text{fill:#444}.grid{stroke:#ddd}.ours{stroke:#0072b2}.ours-text{fill:#0072b2;"
+    "font-weight:600}.fixed{stroke:#c4570a}.fixed-text{fill:#b04d08}.shop{stroke:#888;"
+    "stroke-dasharray:4 4}.note{stroke:#888;stroke-dasharray:2 3}path{fill:none}"
+    "@media (prefers-color-scheme:dark){text{fill:#ccc}.grid{stroke:#3a3f45}.ours{stroke:"
+    "#56b4e9}.ours-text{fill:#56b4e9}.fixed{stroke:#f0a35e}.fixed-text{fill:#f0a35e}}"
+)
 
 
 def chances() -> np.ndarray:
@@ -71,9 +79,9 @@ def curves() -> dict[str, np.ndarray]:
     return {"visitors": ends.astype(float), **found}
 
 
-def svg(data: dict[str, np.ndarray]) -> str:
+def drawn(data: dict[str, np.ndarray]) -> str:
     """The chart, drawn for light and dark pages alike."""
-    width, height, left, right, top, bottom = 760, 250, 48, 186, 34, 36
+    width, height, left, right, top, bottom = charts.WIDTH, 250, 48, 186, 34, 36
     most = 0.7
 
     def x(visitors: float) -> float:
@@ -82,16 +90,7 @@ def svg(data: dict[str, np.ndarray]) -> str:
     def y(share: float) -> float:
         return top + (1 - share / most) * (height - top - bottom)
 
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
-        'font-family="system-ui, sans-serif" font-size="13">',
-        "<title>Clicks per visitor before and after tastes change</title>",
-        "<style>text{fill:#444}.grid{stroke:#ddd}.ours{stroke:#0072b2}.ours-text{fill:#0072b2;"
-        "font-weight:600}.fixed{stroke:#c4570a}.fixed-text{fill:#b04d08}.shop{stroke:#888;"
-        "stroke-dasharray:4 4}.note{stroke:#888;stroke-dasharray:2 3}path{fill:none}"
-        "@media (prefers-color-scheme:dark){text{fill:#ccc}.grid{stroke:#3a3f45}.ours{stroke:"
-        "#56b4e9}.ours-text{fill:#56b4e9}.fixed{stroke:#f0a35e}.fixed-text{fill:#f0a35e}}</style>",
-    ]
+    parts = []
     for share in (0.0, 0.2, 0.4, 0.6):
         parts += [
             f'<line class="grid" x1="{left}" x2="{width - right}" y1="{y(share):.1f}" '
@@ -115,14 +114,14 @@ def svg(data: dict[str, np.ndarray]) -> str:
     for name, style in ((OURS, "ours-text"), (FIXED, "fixed-text"), (SHOP, "shop-text")):
         where = y(float(data[name][-1])) + 4
         parts.append(f'<text class="{style}" x="{width - right + 8}" y="{where:.1f}">{name}</text>')
-    return "\n".join([*parts, "</svg>\n"])
+    return charts.svg("Clicks per visitor before and after tastes change", height, 13, STYLE, parts)
 
 
 def main() -> None:
     data = curves()
     lines = [dict(zip(data, map(float, row))) for row in zip(*data.values())]
     write("tastes", lines)
-    FIGURE.write_text(svg(data), encoding="utf-8")
+    FIGURE.write_text(drawn(data), encoding="utf-8")
     for name in (OURS, FIXED, SHOP):
         before, after = data[name][CHANGE // STEP - 1], data[name][-1]
         print(f"{name}: {before:.1%} of visitors click before the change, {after:.1%} at the end")

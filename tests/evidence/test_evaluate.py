@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from browsing import browser, needs_chromium
 from driftbandit import (
     DOMD,
     MASTER,
@@ -25,11 +26,11 @@ from driftbandit import (
     evaluate,
 )
 from driftbandit.estimators import ope, shrinkage
-from driftbandit.estimators.accumulators import Band
 from driftbandit.evidence.report import windows
-from driftbandit.evidence.report.chart import BOTTOM, HEIGHT, TOP, ChartLine, chart, ticks
 from driftbandit.loop.exploration import Floor, Thompson
 from prices import ARMS, FEATURES
+
+__all__ = ["browser"]  # a fixture
 
 TRUTH = {"a": 0.2, "b": 0.5, "c": 0.3}
 DAY = 86400.0
@@ -338,20 +339,39 @@ def test_reports_hold_the_numbers_and_nothing_from_outside(tmp_path):
     assert found.verdict in repr(found)
 
 
-def test_charts_show_every_value_also_outside_its_band():
-    middle, band = np.array([-0.2, 0.1, 1.3]), Band(np.zeros(3), np.ones(3))
-    drawn = chart([0.0, 1.0, 2.0], {"x": ChartLine(middle, band, "#000", "#fff", "")}, "x", str)
-    heights = [float(y) for y in re.findall(r'cy="([-\d.]+)"', drawn)]
-    assert len(heights) == 3
-    assert all(TOP <= y <= HEIGHT - BOTTOM for y in heights)
+@needs_chromium
+def test_charts_show_every_value_and_follow_the_theme(tmp_path, browser):
+    found = evaluate(read(rows()), {"b": Always("b"), "x": Uniform()}, window="1d")
+    browser.get(found.write(tmp_path)["html"].as_uri())
+    heights, colours, texts = browser.execute_script(
+        "const svgs = [...document.querySelectorAll('.plots svg')];"
+        "const dots = svgs.map(svg => [...svg.querySelectorAll('.dot')]);"
+        "const colour = () => getComputedStyle(svgs[0].querySelector('text')).fill;"
+        "const before = colour(); document.getElementById('theme').click();"
+        "return [dots.map(own => own.map(dot => Number(dot.getAttribute('cy')))),"
+        "[before, colour()], svgs.map(svg => svg.textContent)]"
+    )
+    windows = len(found.starts)
+    assert [len(own) for own in heights] == [2 * windows, 2 * windows, windows]
+    assert all(10 <= y <= 300 - 34 for own in heights for y in own)  # inside of the axes
+    assert colours[0] != colours[1]
+    assert all("2023-11-14" in text for text in texts)  # the first window's name
+    inside = "[[-0.2, 0.1, 1.3], [5]].map(values => heights([{points: values.map(y => ({x: 0, y,"
+    inside += " low: 0, high: 1}))}], 3))"
+    assert browser.execute_script(f"return {inside}") == [[-0.2, 1.3], [0, 5]]
+    assert browser.get_log("browser") == []
 
 
-def test_ticks_are_round_numbers_inside():
-    for low, high in [(0.0, 1.0), (-0.013, 0.027), (95.0, 105.0), (0.5, 0.5)]:
-        found = ticks(low, high)
+@needs_chromium
+def test_ticks_are_round_numbers_inside(browser):
+    for low, high in [(0.0, 1.0), (-0.013, 0.027), (95.0, 105.0)]:
+        found = browser.execute_script(
+            "return ticks(scale(false, arguments[0], [0, 1]))", (low, high)
+        )
         assert all(low - 1e-9 <= tick <= high + 1e-9 for tick in found)
-        assert len(found) <= 10
-    assert ticks(0.0, 1.0) == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+        assert 4 <= len(found) <= 10
+    found = browser.execute_script("return ticks(scale(false, [0, 1], [0, 1]))")
+    assert found == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
 
 
 @pytest.fixture

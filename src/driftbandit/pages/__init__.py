@@ -1,11 +1,11 @@
-"""What pages of the lab, of evaluations and of the dashboard share: colours, style, charts."""
+"""What pages of the lab, of evaluations and of the dashboard share: frame, colours, style, charts.
+
+`draw.js` draws what charts of all pages have. May import nothing else of driftbandit.
+"""
 
 from importlib import resources
 
-# The browser itself then refuses to fetch anything.
-POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 
-
-def asset(name: str) -> str:
-    """Return the text of a file in this folder, such as page.css."""
-    return (resources.files("driftbandit.pages") / name).read_text(encoding="utf-8")
+def asset(name: str, package: str = "driftbandit.pages") -> str:
+    """Return the text of a file that stands in a package, such as page.css."""
+    return (resources.files(package) / name).read_text(encoding="utf-8")

@@ -33,6 +33,11 @@ class Look(NamedTuple):
     colour: str
     dash: tuple[float, ...]
 
+    def drawn(self) -> dict[str, str]:
+        """Return what a page needs to draw a line: colours for light and dark, and the dash."""
+        dash = " ".join(f"{STROKE * length:g}" for length in self.dash)
+        return {"colour": self.colour, "dark": DARK.get(self.colour, self.colour), "dash": dash}
+
 
 LOOKS = tuple(Look(colour, dash) for dash, colour in product(DASHES, COLOURS))
 FIXED = dict(zip(NAMES, LOOKS)) | {

@@ -1,16 +1,22 @@
-"""One page that opens without a network, in the lab's look."""
+"""One page that opens without a network, in the lab's look.
+
+Its script stands beside this file, in charts.js; `pages` has the style and what charts share.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from driftbandit.evidence.report.chart import ChartLine, chart
-from driftbandit.evidence.report.sentences import moment, window
+from driftbandit.estimators.accumulators import Band
+from driftbandit.evidence.reading.chunk import Floats
+from driftbandit.evidence.report.sentences import moment, title, used, window
 from driftbandit.evidence.report.tables import EvaluationTable, tables
-from driftbandit.pages import POLICY, asset
-from driftbandit.pages.styles import DARK, STROKE, Look, looks
+from driftbandit.pages import asset
+from driftbandit.pages.document import data_table, document, swatch
+from driftbandit.pages.styles import STROKE, Look, looks
 
 if TYPE_CHECKING:
     from driftbandit.evidence.evaluation import Evaluation
@@ -25,42 +31,28 @@ STYLE = """
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); }
 .plots svg { width: 100%; height: auto; }
 .plots text { fill: var(--faint); font-size: 13px; }
+.plots .line { fill: none; stroke: var(--own); stroke-width: 2; }
+.plots .band { fill: var(--own); fill-opacity: .12; }
+.plots .dot { fill: var(--own); }
 .key { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; }
 .key span { display: flex; gap: .4rem; align-items: center; }
 """
 DETAILS = "Details: all estimates (DR, SNIPS, IPS, DM), overlap, values over time"
-SCRIPT = """
-const root = document.documentElement;
-document.getElementById("theme").addEventListener("click", () => {
-  const dark = getComputedStyle(root).colorScheme === "dark" ||
-    (!root.style.colorScheme && matchMedia("(prefers-color-scheme: dark)").matches);
-  root.style.colorScheme = dark ? "light" : "dark";
-});
-"""
 
 
 def page(found: Evaluation) -> str:
     """The report as HTML."""
-    title = escape(f"Evaluation of {', '.join(found.values)}")
-    css = asset("page.css")
     verdicts = "".join(_verdict(found, k) for k in range(len(found.verdicts)))
     notes = "".join(f"<li>{escape(each)}</li>" for each in found.notes)
-    used = f"{found.rows:,} of {found.log.counts.rows:,} rows were used."
     first, *others = sorted(tables(found), key=lambda table: table.title != "Differences")
     details = "".join(_section(table) for table in others)
     sections = f"{_section(first)}<details><summary>{DETAILS}</summary>{details}</details>"
-    return "\n".join(
-        [
-            '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{title}</title><style>{css}{STYLE}</style></head><body>",
-            f'<header><h1>{title}</h1><button type="button" id="theme">Light / dark</button>',
-            "</header>",
-            f'<main><div class="verdict">{verdicts}</div><p>{used}</p><ul>{notes}</ul>',
-            f"{_plots(found)}{sections}</main><script>{SCRIPT}</script></body></html>",
-        ]
-    )
+    charts = _charts(found)
+    main = f'<div class="verdict">{verdicts}</div><p>{used(found)}</p><ul>{notes}</ul>'
+    main += f"{_key(found)}{_plots(charts)}{sections}"
+    starts = found.starts.tolist()
+    data = {"starts": starts, "names": _names(found, starts), "charts": charts}
+    return document(title(found), "", main, data, asset("charts.js", __package__), style=STYLE)
 
 
 def _verdict(found: Evaluation, k: int) -> str:
@@ -75,63 +67,69 @@ def _verdict(found: Evaluation, k: int) -> str:
     return f'{text}<p class="needed">{bar} {label}</p>'
 
 
-def _plots(found: Evaluation) -> str:
+def _charts(found: Evaluation) -> list[dict[str, Any]]:
     """Values window by window and up to now, and each difference up to now."""
-    names = list(found.values)
-    own = looks(names)
-    plots = [
-        _figure(
+    own = looks(list(found.values))
+    out = [
+        _chart(
             f"Value in windows of {window(found)}, and its interval",
-            found,
-            {name: _line(own[name], found, name) for name in names},
+            [_line(look, found.curve(name)) for name, look in own.items()],
         ),
-        _figure(
+        _chart(
             "Mean value of all rows so far, and its interval",
-            found,
-            {name: _line(own[name], found, name, running=True) for name in names},
+            [_line(look, found.curve(name, running=True)) for name, look in own.items()],
         ),
     ]
     for gap in found.differences:
-        pair = gap.first, gap.second
-        line = _line(own[gap.first], found, *pair, running=True)
+        curve = found.gap_curve(gap.first, gap.second, running=True)
         text = f"{gap.first} minus {gap.second}, of all rows so far, and its interval"
-        plots.append(_figure(text, found, {gap.first: line}, zero=True))
-    key = "".join(f"<span>{_swatch(own[name])}{escape(name)}</span>" for name in names)
-    return f'<div class="key">{key}</div><div class="plots">{"".join(plots)}</div>'
+        out.append(_chart(text, [_line(own[gap.first], curve)], zero=True))
+    return out
 
 
-def _line(look: Look, found: Evaluation, *names: str, running: bool = False) -> ChartLine:
-    curve = found.curve if len(names) == 1 else found.gap_curve
-    middle, band = curve(*names, running=running)
-    dash = " ".join(f"{STROKE * length:g}" for length in look.dash)
-    return ChartLine(middle, band, look.colour, DARK.get(look.colour, look.colour), dash)
+def _chart(text: str, lines: list[dict[str, Any]], zero: bool = False) -> dict[str, Any]:
+    """Return what charts.js draws; `zero` is a line at 0."""
+    return {"text": text, "lines": lines, "zero": zero}
 
 
-def _figure(text: str, found: Evaluation, lines: dict[str, ChartLine], zero: bool = False) -> str:
-    label = f"{text}; a table gives the numbers"
-    drawn = chart(found.starts.tolist(), lines, label, lambda at: moment(found, at), zero)
-    return f"<figure><figcaption>{escape(text)}</figcaption>{drawn}</figure>"
+def _line(look: Look, curve: tuple[Floats, Band]) -> dict[str, Any]:
+    middle, band = curve
+    numbers = {"middle": middle, "low": band.low, "high": band.high}
+    return look.drawn() | {name: _rounded(each) for name, each in numbers.items()}
 
 
-def _swatch(look: Look) -> str:
-    dash = " ".join(f"{STROKE * length:g}" for length in look.dash)
-    dark = DARK.get(look.colour, look.colour)
-    return (
-        f'<svg width="28" height="8" aria-hidden="true"><path d="M0 4H28" stroke-width="{STROKE}" '
-        f'style="stroke: light-dark({look.colour}, {dark})" stroke-dasharray="{dash}"/></svg>'
+def _rounded(values: Floats) -> list[float | None]:
+    """Six digits, which no screen can tell from more."""
+    return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values.tolist()]
+
+
+def _names(found: Evaluation, starts: list[float]) -> list[tuple[float, str, str]]:
+    """Return the first, a middle and the last place below a chart, their names and anchors."""
+    places = dict.fromkeys([starts[0], starts[len(starts) // 2], starts[-1]])
+    anchors = ("start", "middle", "end") if len(places) == 3 else ("start", "end")
+    return [(place, moment(found, place), anchor) for place, anchor in zip(places, anchors)]
+
+
+def _plots(charts: Sequence[dict[str, Any]]) -> str:
+    """Return a place for each chart."""
+    figures = (
+        f"<figure><figcaption>{escape(each['text'])}</figcaption>"
+        f'<svg viewBox="0 0 760 300" role="img" '
+        f'aria-label="{escape(each["text"])}; a table gives the numbers"></svg></figure>'
+        for each in charts
     )
+    return f'<div class="plots">{"".join(figures)}</div>'
+
+
+def _key(found: Evaluation) -> str:
+    items = (
+        f"<span>{swatch(look.drawn(), STROKE)}{escape(name)}</span>"
+        for name, look in looks(list(found.values)).items()
+    )
+    return f'<div class="key">{"".join(items)}</div>'
 
 
 def _section(table: EvaluationTable) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.header)
-    body = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
-        + "</tr>"
-        for row in table.rows
-    )
-    return (
-        f'<section><h2>{escape(table.title)}</h2><figure class="table"><figcaption>'
-        f'{escape(table.note)}.</figcaption><div class="scroll" tabindex="0"><table><thead><tr>'
-        f"{head}</tr></thead><tbody>{body}</tbody></table></div></figure></section>"
-    )
+    rows = ((row[0], "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])) for row in table.rows)
+    shown = data_table(table.note, table.header, rows)
+    return f"<section><h2>{escape(table.title)}</h2>{shown}</section>"

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 FULL = 0.999  # share of choices that the log must have been able to make
 
 
+def title(found: Evaluation) -> str:
+    return f"Evaluation of {', '.join(found.values)}"
+
+
+def used(found: Evaluation) -> str:
+    """Return how much of the log counts."""
+    return f"{found.rows:,} of {found.log.counts.rows:,} rows were used."
+
+
 def sentences(found: Evaluation) -> list[str]:
     """A plain verdict for each difference."""
     if found.differences:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from driftbandit.estimators.formatting import number
 from driftbandit.estimators.overlap import Estimate
-from driftbandit.evidence.report.sentences import moment, window
+from driftbandit.evidence.report.sentences import moment, title, used, window
 
 if TYPE_CHECKING:
     from driftbandit.evidence.evaluation import Evaluation, Gap
@@ -142,8 +142,7 @@ def _interval(low: float, high: float) -> str:
 
 def markdown(found: Evaluation) -> str:
     """The report as Markdown."""
-    parts = [f"# Evaluation of {', '.join(found.values)}", *found.verdicts]
-    parts += [f"{found.rows:,} of {found.log.counts.rows:,} rows were used."]
+    parts = [f"# {title(found)}", *found.verdicts, used(found)]
     parts += ["\n".join(f"- {note}" for note in found.notes)] if found.notes else []
     for table in tables(found):
         lines = [_line(table.header), _line(["---"] * len(table.header)), *map(_line, table.rows)]

@@ -65,10 +65,7 @@ function drawAxes(svg, { x, y, width, height }, title) {
     add(svg, "line", { class: "grid", x1: x(value), x2: x(value), y1: MARGIN.top, y2: bottom });
     add(svg, "text", { x: x(value), y: bottom + 16, "text-anchor": "middle" }, number(value));
   }
-  for (const value of ticks(y)) {
-    add(svg, "line", { class: "grid", x1: left, x2: right, y1: y(value), y2: y(value) });
-    add(svg, "text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, number(value));
-  }
+  grid(svg, y, [left, right]);
   add(svg, "text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle" }, "round t");
   const turned = `translate(14,${(MARGIN.top + bottom) / 2}) rotate(-90)`;
   add(svg, "text", { transform: turned, "text-anchor": "middle" }, title);
@@ -88,7 +85,7 @@ function drawLine(parent, frame, t, series, column) {
   const dots = t.length < 5 ? places.map(at => `M${at}m-3,0a3,3 0 1,0 6,0a3,3 0 1,0 -6,0`) : [];
   add(parent, "path", { class: "line", "data-line": series.policy, fill: "none",
     "stroke-dasharray": policy.dash, "stroke-width": policy.hero ? 3.5 : 1.8,
-    d: places.length ? `M${places.join("L")}${dots.join("")}` : "",
+    d: places.length ? through(places) + dots.join("") : "",
     style: `stroke: light-dark(${policy.colour}, ${policy.dark})` });
 }
 
@@ -96,8 +93,8 @@ function drawBand(parent, frame, t, series) {
   const policy = data.policies[series.policy], floor = frame.y.isLog ? frame.y.domain[0] : -Infinity;
   const edge = sign => series.regret.map((value, k) =>
     value === null ? null : Math.max(value + sign * (series.half[k] ?? 0), floor));
-  const around = [...points(frame, t, edge(1)), ...points(frame, t, edge(-1)).reverse()];
-  add(parent, "path", { class: "band", d: `M${around.join("L")}Z`, opacity: 0.14,
+  const d = around(points(frame, t, edge(1)), points(frame, t, edge(-1)));
+  add(parent, "path", { class: "band", d, opacity: 0.14,
     style: `fill: light-dark(${policy.colour}, ${policy.dark})` });
 }
 

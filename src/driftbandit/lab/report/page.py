@@ -5,12 +5,10 @@ Its script stands beside this file, in page.js; `pages` has the style and the ch
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
 from html import escape
-from importlib import resources
 from typing import Any
 
 import polars as pl
@@ -18,8 +16,9 @@ import polars as pl
 from driftbandit.lab.report.summary import stored_study
 from driftbandit.lab.report.tables import Entry, ReportTable
 from driftbandit.lab.run.store import RunStore
-from driftbandit.pages import POLICY, asset
-from driftbandit.pages.styles import DARK, STROKE, hero_of, looks
+from driftbandit.pages import asset
+from driftbandit.pages.document import data_table, document, swatch
+from driftbandit.pages.styles import STROKE, hero_of, looks
 
 # Column of the curves, caption, axis title, and whether its axis starts logarithmic.
 CHARTS = (
@@ -42,32 +41,16 @@ def page(
 ) -> str:
     """The report as HTML: summaries over all environments, then a section for each."""
     study = stored_study(store)
-    title = escape((study and (study.title or study.name)) or store.folder.resolve().name)
+    title = (study and (study.title or study.name)) or store.folder.resolve().name
     data = _data(lines, hero)
     sections = "".join(_section(k, table, data) for k, table in enumerate(per_world))
     overviews = "".join(
         f'<section><h2 id="summary-{k}">{escape(table.title)}</h2>{_table(table)}</section>'
         for k, table in enumerate(summaries)
     )
-    # A label must not be able to close the script element.
-    encoded = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    return "\n".join(
-        [
-            '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{title}</title><style>{asset('page.css')}</style></head><body>",
-            f'<header><h1>{title}</h1><button type="button" id="theme">Light / dark</button>',
-            f"{_contents(summaries, per_world)}</header>",
-            f"<main>{_toggles(data['policies'])}{overviews}{sections}{_origin(store)}</main>",
-            f'<script type="application/json" id="data">{encoded}</script>',
-            f"<script>{asset('draw.js')}{_beside('page.js')}</script></body></html>",
-        ]
-    )
-
-
-def _beside(name: str) -> str:
-    return (resources.files("driftbandit.lab.report") / name).read_text(encoding="utf-8")
+    main = f"{_toggles(data['policies'])}{overviews}{sections}{_origin(store)}"
+    script = asset("page.js", __package__)
+    return document(title, _contents(summaries, per_world), main, data, script)
 
 
 def _data(lines: pl.DataFrame, hero: str | None) -> dict[str, Any]:
@@ -75,14 +58,7 @@ def _data(lines: pl.DataFrame, hero: str | None) -> dict[str, Any]:
     names = lines["policy"].unique().sort().to_list()
     slugs, best = _slugs(names), hero_of(names, hero)
     policies = [
-        {
-            "label": label,
-            "slug": slugs[label],
-            "hero": label == best,
-            "colour": look.colour,
-            "dark": DARK.get(look.colour, look.colour),
-            "dash": " ".join(f"{STROKE * length:g}" for length in look.dash),
-        }
+        {"label": label, "slug": slugs[label], "hero": label == best} | look.drawn()
         for label, look in looks(names).items()
     ]
     places = {label: place for place, label in enumerate(names)}
@@ -131,11 +107,7 @@ def _contents(summaries: Sequence[ReportTable], per_world: Sequence[ReportTable]
 
 
 def _swatch(policy: dict[str, Any]) -> str:
-    return (
-        f'<svg width="28" height="8" aria-hidden="true"><path d="M0 4H28" stroke-width="'
-        f'{3.5 if policy["hero"] else STROKE}" style="stroke: light-dark({policy["colour"]}, '
-        f'{policy["dark"]})" stroke-dasharray="{policy["dash"]}"/></svg>'
-    )
+    return swatch(policy, 3.5 if policy["hero"] else STROKE)
 
 
 def _toggles(policies: list[dict[str, Any]]) -> str:
@@ -187,19 +159,12 @@ def _chart(world: str, column: str, caption: str, axis: str, log: bool) -> str:
 
 
 def _table(table: ReportTable) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.header)
     columns = [aligned([item.text for item in column]) for column in zip(*table.rows)]
-    body = "".join(
-        f'<tr><th scope="row">{escape(row[0].text)}</th>'
-        + "".join(_cell(item, column[k]) for item, column in zip(row[1:], columns[1:]))
-        + "</tr>"
+    rows = (
+        (row[0].text, "".join(_cell(item, column[k]) for item, column in zip(row[1:], columns[1:])))
         for k, row in enumerate(table.rows)
     )
-    return (
-        f'<figure class="table"><figcaption>{escape(table.note)}.</figcaption><div class="scroll" '
-        f'tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-        "</figure>"
-    )
+    return data_table(table.note, table.header, rows)
 
 
 def _cell(item: Entry, text: str) -> str:

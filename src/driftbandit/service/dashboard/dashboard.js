@@ -222,6 +222,7 @@ function who({ acts, candidates }) {
 // ---- charts over time
 
 const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 43200, 86400];
+const ROOM = 0.7; // for intervals, in ranges of the means
 const EDGE = { left: 52, right: 14, top: 10, bottom: 26 };
 const clock = options => new Intl.DateTimeFormat("en-GB", options);
 const seconds = clock({ hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -236,26 +237,16 @@ function timeTicks([from, to], most) {
   return found;
 }
 
-// The range of all means, and of intervals that are not much wider than that.
-function heights(series) {
-  const points = series.flatMap(each => each.points).filter(Boolean);
-  const middles = points.map(point => point.y), ends = points.flatMap(point => [point.low, point.high]);
-  const low = Math.min(...middles), high = Math.max(...middles), room = 0.7 * (high - low || Math.abs(high) || 1);
-  const found = [Math.max(Math.min(...ends), low - room), Math.min(Math.max(...ends), high + room)];
-  return found[0] < found[1] ? found : [found[0] - 0.5, found[1] + 0.5];
-}
-
 // `range` is that of the values, `span` that of the times; `marks` are times with a line of their own.
 function plot(box, series, { label = number, range: given, marks = [], span } = {}) {
   const points = series.flatMap(each => each.points).filter(Boolean);
   const { width, height } = box.getBoundingClientRect();
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  for (const [name, value] of Object.entries({ width, height })) svg.setAttribute(name, value);
-  box.replaceChildren(svg);
+  box.replaceChildren();
+  const svg = add(box, "svg", { width, height });
   if (!points.length) return add(svg, "text", { x: width / 2, y: height / 2, "text-anchor": "middle" }, "No rewards yet.");
-  const times = points.map(point => point.x), ends = span ?? [Math.min(...times), Math.max(...times)];
-  const x = scale(false, ends[0] < ends[1] ? ends : [ends[0] - 1, ends[1] + 1], [EDGE.left, width - EDGE.right]);
-  const y = scale(false, given ?? heights(series), [height - EDGE.bottom, EDGE.top]);
+  const [from, to] = span ?? extent(points.map(point => point.x));
+  const x = scale(false, from < to ? [from, to] : [from - 1, to + 1], [EDGE.left, width - EDGE.right]);
+  const y = scale(false, given ?? heights(series, ROOM), [height - EDGE.bottom, EDGE.top]);
   axes(svg, x, y, { width, height }, label);
   series.forEach(each => lines(add(svg, "g", { class: each.look ?? `series series-${each.place}` }), each, x, y));
   const inside = marks.filter(({ moment }) => moment >= x.domain[0] && moment <= x.domain[1]);
@@ -287,45 +278,26 @@ function mark(svg, x, { text, look, line }, { width, height }) {
 }
 
 function axes(svg, x, y, { width, height }, label) {
-  for (const value of ticks(y)) {
-    add(svg, "line", { class: "grid", x1: EDGE.left, x2: width - EDGE.right, y1: y(value), y2: y(value) });
-    add(svg, "text", { x: EDGE.left - 6, y: y(value) + 4, "text-anchor": "end" }, label(value));
-  }
+  grid(svg, y, [EDGE.left, width - EDGE.right], label);
   for (const [moment, text] of timeTicks(x.domain, width / 110)) {
     const room = Math.min(Math.max(x(moment), EDGE.left), width - EDGE.right - 20);
     add(svg, "text", { x: room, y: height - 6, "text-anchor": "middle" }, text);
   }
 }
 
-function lines(group, { name, points }, x, y) {
-  const clip = value => y(Math.min(Math.max(value, y.domain[0]), y.domain[1])).toFixed(1);
-  for (const run of runs(points)) {
-    const there = run.map(p => `${x(p.x).toFixed(1)},${clip(p.high)}`), back = run.map(p => `${x(p.x).toFixed(1)},${clip(p.low)}`);
-    add(group, "path", { class: "band", d: `M${[...there, ...back.reverse()].join("L")}Z` });
-    add(group, "path", { class: "line", d: `M${run.map(p => `${x(p.x).toFixed(1)},${clip(p.y)}`).join("L")}` });
-  }
-  for (const p of points.filter(each => each?.text)) {
-    add(add(group, "circle", { class: "dot", cx: x(p.x), cy: clip(p.y), r: 3.5 }), "title", {}, `${name}, ${p.text}`);
-  }
-}
-
-// Points that follow each other without a gap.
-function runs(points) {
-  const found = [[]];
-  for (const point of points) {
-    if (point) found[found.length - 1].push(point);
-    else found.push([]);
-  }
-  return found.filter(run => run.length);
+function lines(group, { points }, x, y) {
+  addBand(group, points, x, y);
+  addLine(group, points, x, y);
+  addDots(group, points.filter(each => each?.text), x, y, 3.5);
 }
 
 function legend(box, series) {
   box.replaceChildren(...series.map(({ name, place, look }) => {
-    const swatch = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    swatch.setAttribute("class", look ? look.replace("stack", "") : `series series-${place}`);
-    for (const [side, size] of [["width", 28], ["height", 8]]) swatch.setAttribute(side, size);
+    const item = element("span"), kind = look ? look.replace("stack", "") : `series series-${place}`;
+    const swatch = add(item, "svg", { class: kind, width: 28, height: 8 });
     add(swatch, "path", { class: "line", d: "M0 4H28" });
-    return element("span", undefined, swatch, name);
+    item.append(name);
+    return item;
   }));
 }
 
@@ -336,7 +308,7 @@ function rewards(curve) {
   return names.map((name, k) => ({ name: nameOf(name), place: Object.hasOwn(PLACES, name) ? PLACES[name] : k + 1,
     points: curve.map(({ start, end, rows, values: { [name]: found } }) => found && {
       x: (start + end) / 2, y: found.mean, low: found.low, high: found.high,
-      text: `${time(start)} to ${time(end)}: ${mean(found)} (${range(found)}), ${counted(rows, "decision")}` }) }));
+      text: `${nameOf(name)}, ${time(start)} to ${time(end)}: ${mean(found)} (${range(found)}), ${counted(rows, "decision")}` }) }));
 }
 
 // One band for each arm, on top of each other; the rest is of all other arms.
@@ -425,7 +397,7 @@ function decisions(made) {
 // One axis of time for all charts: from the first window to the latest view.
 function spanned({ health: { report: { curve } }, history }) {
   const times = [...curve.flatMap(({ start, end }) => [start, end]), ...(curve.length ? [] : history.map(each => each.at))];
-  return times.length ? [Math.min(...times), Math.max(...times)] : undefined;
+  return times.length ? extent(times) : undefined;
 }
 
 const calibration = ({ bias }) => !bias ? "" :

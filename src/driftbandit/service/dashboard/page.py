@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from hashlib import sha256
-from importlib import resources
 
 from driftbandit.pages import asset
 
@@ -17,17 +16,13 @@ POLICY = (
 
 def dashboard(open_access: bool) -> tuple[str, str]:
     """Return the page, and its content security policy, which has hashes of script and style."""
-    script = asset("draw.js") + _beside("dashboard.js")
-    style = asset("page.css") + _beside("dashboard.css")
-    html = _beside("dashboard.html")
+    script = asset("draw.js") + asset("dashboard.js", __package__)
+    style = asset("page.css") + asset("dashboard.css", __package__)
+    html = asset("dashboard.html", __package__)
     for mark, text in (("access", "open" if open_access else "keys"), ("style", style)):
         html = html.replace(f"{{{{{mark}}}}}", text)
     html = html.replace("{{script}}", script)  # last: what it says is not filled in
     return html, POLICY.format(script=_hash(script), style=_hash(style))
-
-
-def _beside(name: str) -> str:
-    return (resources.files("driftbandit.service.dashboard") / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
