@@ -10,7 +10,8 @@ import numpy as np
 
 from driftbandit import validate
 
-UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0  # seconds
+UNITS = {"ms": 0.001, "s": 1.0, "min": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
 LAST = 253402300800.0  # the year 10000: seconds beyond are milliseconds by mistake
 
 _TEXT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-z]+)\s*", re.ASCII)

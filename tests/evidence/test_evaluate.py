@@ -25,8 +25,7 @@ from driftbandit import (
     cli,
     evaluate,
 )
-from driftbandit.estimators import ope, shrinkage
-from driftbandit.evidence.report import windows
+from driftbandit.estimators import ope, shrinkage, windows
 from driftbandit.loop.exploration import Floor, Thompson
 from prices import ARMS, FEATURES
 

@@ -15,12 +15,12 @@ from driftbandit.estimators.accumulators import Difference, Value
 from driftbandit.estimators.increments import LoggedArms
 from driftbandit.estimators.overlap import Overlap, overlap
 from driftbandit.estimators.propensity_check import Ratios
+from driftbandit.estimators.windows import WindowSums
 from driftbandit.evidence.candidates import Fixed, players
 from driftbandit.evidence.evaluation import Evaluation, Found
 from driftbandit.evidence.log import Examples, Log
 from driftbandit.evidence.models import Model, model_of
 from driftbandit.evidence.reading.chunk import Chunk, Floats
-from driftbandit.evidence.report.windows import LogWindows
 from driftbandit.evidence.spend import SpendSums
 from driftbandit.evidence.trained_policy import TrainedPolicy
 from driftbandit.loop.exploration import Rule
@@ -111,7 +111,7 @@ class _Pass:
         self.values = {name: Value(clip) for name in playing}
         self.differences = {pair: Difference() for pair in pairs}
         self.overlaps = defaultdict[str | tuple[str, str], Overlap](Overlap)
-        self.windows, self.ratios, self.spend = LogWindows(window), Ratios(), SpendSums()
+        self.windows, self.ratios, self.spend = WindowSums(window), Ratios(), SpendSums()
         self.rows, self.complete, self.end = 0, True, -np.inf
         self.sizes: list[int] = []
 
@@ -138,7 +138,7 @@ class _Pass:
             self.overlaps[who] = self.overlaps[who].plus(overlap(arms, own, q, R, self.clip))
 
     def _add(self, chunk: Chunk, arms: LoggedArms, columns: list[Floats], log: Log) -> None:
-        self.windows.add(chunk, np.hstack(columns))
+        self.windows.add(chunk.at, np.hstack(columns))
         self.sizes = [part.shape[1] for part in columns]
         self.ratios.add(arms, log.menus.codes(chunk.menus))
         self.rows, self.complete = self.rows + len(chunk), self.complete and chunk.complete

@@ -18,9 +18,9 @@ from driftbandit.estimators.overlap import Estimate, Overlap
 from driftbandit.estimators.planning import rows_between, rows_until
 from driftbandit.estimators.propensity_check import Check
 from driftbandit.estimators.spend import Spent
+from driftbandit.estimators.windows import WindowSums
 from driftbandit.evidence.reading.chunk import Floats
 from driftbandit.evidence.report import sentences
-from driftbandit.evidence.report.windows import LogWindows
 from driftbandit.evidence.spend import SpendSums
 from driftbandit.html_table import table
 from driftbandit.units import Interval, Unit
@@ -39,7 +39,7 @@ class Found:
     shrunk: Mapping[str, Floats]  # sums of `shrinkage`, by candidate
     differences: Mapping[tuple[str, str], Floats]
     overlaps: Mapping[str | tuple[str, str], Overlap]  # of candidates, and of differences
-    windows: LogWindows
+    windows: WindowSums
     check: Check
     largest: Mapping[str, float]
     absent: Mapping[str, int]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from driftbandit.durations import DAY, HOUR, MINUTE
 from driftbandit.estimators import ope
 from driftbandit.estimators.formatting import ahead, between, more_rows, number, percent
 from driftbandit.evidence.reading.columns import UNTAUGHT
-from driftbandit.evidence.report.windows import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from driftbandit.evidence.evaluation import Evaluation, Gap, Worth

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from driftbandit.durations import DAY, HOUR
 from driftbandit.estimators.formatting import as_json, plural
 from driftbandit.estimators.increments import Floats
 from driftbandit.html_table import table
@@ -51,7 +52,6 @@ log = logging.getLogger("driftbandit.loop")
 
 WINDOW = 10_000  # latest events
 BINS, LEAST = 5, 20  # of the calibration, and decisions in each
-DAY = 86400.0  # seconds
 AGAIN = 60.0  # seconds after which concerns are logged again
 _warned: WeakKeyDictionary[Runtime, float] = WeakKeyDictionary()  # when they were
 TARGETS = {"loop": itself, "uniform": uniform, "default": default}
@@ -267,7 +267,7 @@ def clock_concern(windows: RewardWindows, now: float) -> str:
         )
     if windows.retention is not None and not clock.may_delete:
         until = (
-            "driftbandit repair" if clock.leapt > LONGEST else f"{SETTLE / 3600:.0f} hours later"
+            "driftbandit repair" if clock.leapt > LONGEST else f"{SETTLE / HOUR:.0f} hours later"
         )
         leapt = f"the clock leapt by {clock.leapt / DAY:.0f} days on {_date(clock.landed)}"
         return f"{leapt}: retention deletes nothing until {until}"

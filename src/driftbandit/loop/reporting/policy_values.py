@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from driftbandit.estimators.increments import Floats
 from driftbandit.estimators.ope import snips
 from driftbandit.estimators.overlap import Overlap
+from driftbandit.estimators.windows import by_window, width_of
 from driftbandit.loop.deciding.types import Name
 from driftbandit.reward import Reward
 
@@ -249,8 +250,6 @@ def _ratio(a: Mean, b: Mean) -> tuple[float, float, float]:
 WINDOWS = 20  # at most
 ENOUGH = 30  # trained rows of a window, so that its mean says something
 SHOWN = 6  # arms of which each window has the share
-# Seconds that people count in; longer windows are whole days.
-WIDTHS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 43200, 86400)
 
 
 class Window(NamedTuple):
@@ -271,19 +270,18 @@ def curve(lines: list[Line], targets: Mapping[str, Target], reward: Reward) -> t
     if not trained:
         return ()
     width = _width(max(trained) - min(trained), len(trained))
-    parts: dict[int, list[Line]] = {}
-    for line in lines:
-        parts.setdefault(math.floor(line["at"] / width), []).append(line)
+    places = by_window((line["at"] for line in lines), width)
+    parts = {k: [lines[place] for place in own] for k, own in places.items()}
     arms = sorted((arm for arm, _ in _played(lines).most_common(SHOWN)), key=str)
     found = (
         Window(
             k * width,
             (k + 1) * width,
-            sum(line["status"] == "trained" for line in parts[k]),
-            {name: value(parts[k], target, reward) for name, target in targets.items()},
-            _shares(parts[k], arms),
+            sum(line["status"] == "trained" for line in part),
+            {name: value(part, target, reward) for name, target in targets.items()},
+            _shares(part, arms),
         )
-        for k in sorted(parts)
+        for k, part in parts.items()
     )
     known = [window for window in found if window.rows]
     return tuple([window for window in known if window.rows >= ENOUGH] or known)
@@ -303,5 +301,4 @@ def _shares(lines: list[Line], arms: list[Name]) -> dict[Name, float]:
 def _width(span: float, rows: int) -> float:
     """Return the smallest width that needs at most so many windows, one of which is not full at
     either end, and gives each of them enough rows."""
-    least = max(span / (WINDOWS - 1), span * min(1.0, ENOUGH / rows))
-    return float(next((w for w in WIDTHS if w >= least), 86400 * math.ceil(least / 86400)))
+    return width_of(max(span / (WINDOWS - 1), span * min(1.0, ENOUGH / rows)))

@@ -17,9 +17,10 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from driftbandit.durations import HOUR
 from driftbandit.service.pool.loop_pool import LoopPool
 
-HOUR = 3600.0  # seconds for which a head is shown
+HEAD = HOUR  # seconds for which a head is shown
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 1.0, 5.0)  # seconds
 
 
@@ -94,6 +95,6 @@ class Metrics(Collector):
         """Return the head to show: a label that changed with every event would be a new series for
         Prometheus with every scrape."""
         shown, since = self._heads.get(name, ("", 0.0))
-        if not shown or time.monotonic() - since >= HOUR:
+        if not shown or time.monotonic() - since >= HEAD:
             self._heads[name] = shown, _ = head, time.monotonic()
         return shown

@@ -1,24 +1,43 @@
-"""Windows: sums over fixed stretches of time, or of rows in a log without time."""
+"""Windows: fixed stretches of time, or of rows in a log without time, and sums over them.
+
+A window begins at a multiple of its width, so it stays where it is while the log goes on.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from driftbandit import validate
-from driftbandit.durations import seconds
-from driftbandit.evidence.reading.chunk import Chunk, Floats
+from driftbandit.durations import DAY, HOUR, MINUTE, seconds
+from driftbandit.estimators.increments import Floats
 
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
-# Widths to choose from where none is given; each is a multiple of the one before.
+# Seconds that people count in; longer windows are whole days.
+WIDTHS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 43200, 86400)
+# Widths of a log that is read once, of unknown length; each is a multiple of the one before.
 LADDER = (MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY, 28 * DAY, 364 * DAY, 3640 * DAY)
 FIRST = 64.0  # rows in the narrowest window of a log without time
 FEW = 48  # windows that a curve shows where no width is given
 MOST = 10_000  # windows where one is given
 
 
-class LogWindows:
+def width_of(least: float) -> float:
+    """Return the smallest width that is not below `least` seconds."""
+    return float(next((w for w in WIDTHS if w >= least), DAY * math.ceil(least / DAY)))
+
+
+def by_window(moments: Iterable[float], width: float) -> dict[int, list[int]]:
+    """Return the places of moments by the number of their window, the earliest window first."""
+    found: dict[int, list[int]] = {}
+    for place, at in enumerate(moments):
+        found.setdefault(math.floor(at / width), []).append(place)
+    return dict(sorted(found.items()))
+
+
+class WindowSums:
     """Sums of columns by window. Without a given width, windows widen as the log goes on."""
 
     def __init__(self, width: Any = None) -> None:
@@ -28,12 +47,12 @@ class LogWindows:
         self._sums: dict[int, Floats] = {}
         self._rows = 0
 
-    def add(self, chunk: Chunk, columns: Floats) -> None:
-        """Rows (n, m) of a chunk."""
+    def add(self, at: Floats, columns: Floats) -> None:
+        """Add rows (n, m) at moments (n,), which are NaN in a log without time."""
         if not self.width:
-            self._begin(bool(np.isfinite(chunk.at).all()))
-        place = chunk.at if self.timed else self._rows + np.arange(len(chunk), dtype=float)
-        self._rows += len(chunk)
+            self._begin(bool(np.isfinite(at).all()))
+        place = at if self.timed else self._rows + np.arange(len(at), dtype=float)
+        self._rows += len(at)
         which = np.floor(place / self.width).astype(np.int64)
         found, inverse = np.unique(which, return_inverse=True)
         sums = np.zeros((len(found), columns.shape[1]))
