@@ -140,3 +140,10 @@ def onto_ball(A, zeta, S):
         v = np.linalg.solve(A + nu * np.eye(len(A)), A @ zeta)
         low, high = (nu, high) if np.linalg.norm(v) > S else (low, nu)
     return v
+
+
+def grid_of(policy):
+    """Discount, regularization and ball of every learner of a policy's recipe, whose end they are
+    with the prior's two rows, paces and what is taught."""
+    learners = policy.prior.shape[1]
+    return policy.recipe[-7 * learners :].reshape(7, learners)[:3]

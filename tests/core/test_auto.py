@@ -21,7 +21,8 @@ from driftbandit import (
     Stationary,
     simulate,
 )
-from naive_auto import MixtureReference
+from driftbandit.policies.auto import FORGETFUL
+from naive_auto import MixtureReference, grid_of
 
 FAMILIES = [Bernoulli(), Binomial(4), Gaussian(0.25, 6.0)]
 
@@ -89,7 +90,7 @@ def test_bandit_is_the_policy_and_continues_from_a_file(pool, tmp_path):
         r = world.family.draw(arms[:, choice] @ theta[0], luck)
         bandit.update(arms[0, choice], float(r[0]))
         memory = policy.update(memory, arms[:, choice], r)
-    for name, mine, its in zip(memory._fields, bandit._memory, memory):
+    for name, mine, its in zip(memory._fields, bandit.memory, memory):
         np.testing.assert_array_equal(mine, its, err_msg=name)
 
 
@@ -160,15 +161,14 @@ def test_it_says_what_the_world_does():
 
 def test_the_grid_reaches_as_far_as_the_horizon():
     """Five memories of a long life, each with one regularization, as far as it can matter."""
-    assert len(AutoDOMD(problem=Problem(dim=5))._pairs[0]) == 7 * 5 + 5 + 3
-    assert (
-        len(AutoDOMD(problem=Problem(dim=5, radius=1.0, horizon=9000))._pairs[0]) == 7 * 3 + 2 + 3
-    )
-    assert len(AutoDOMD(problem=Problem(dim=60))._pairs[0]) == 6 * 5 + 5 - 5 + 3
+    problems = Problem(dim=5), Problem(dim=5, radius=1.0, horizon=9000), Problem(dim=60)
+    shape = [AutoDOMD(problem=problem).prior.shape for problem in problems]
+    assert shape == [(2, 7 * 5 + 5 + 3), (2, 7 * 3 + 2 + 3), (2, 6 * 5 + 5 - 5 + 3)]
     policy = AutoDOMD(problem=Problem(dim=5))
-    gamma, lam = policy._pairs
+    gamma, lam, _ = grid_of(policy)
+    lam = np.where(gamma < 1.0, lam / FORGETFUL, lam)
     steady = policy.prior[0]
-    alike = (gamma > 0.999) & (lam == 2.0) & (steady > 0.0)
+    alike = (gamma > 0.999) & np.isclose(lam, 2.0) & (steady > 0.0)
     assert alike.sum() == 6
     assert steady[alike].sum() == pytest.approx(steady[(gamma == 1.0) & (lam == 0.1)])
     assert policy.prior.sum() == pytest.approx(1.0)
@@ -176,11 +176,11 @@ def test_the_grid_reaches_as_far_as_the_horizon():
 
 
 def test_balls_grow_with_the_memory_where_the_slope_does_not():
-    balls = AutoDOMD(problem=Problem(dim=5, context_norm=2.0), discounts=[0.9, 0.998, 1.0])._balls
-    np.testing.assert_allclose(balls[:3], [5.0, 25.0, 50.0])
+    longer = AutoDOMD(problem=Problem(dim=5, context_norm=2.0), discounts=[0.9, 0.998, 1.0])
+    np.testing.assert_allclose(grid_of(longer)[2][:3], [5.0, 25.0, 50.0])
     log_link = AutoDOMD(problem=Problem(dim=5, family=Poisson(bound=9)))
-    np.testing.assert_allclose(log_link._balls, 10.0)
-    assert set(AutoDOMD(problem=Problem(dim=5, radius=3.0))._balls) == {3.0}
+    np.testing.assert_allclose(grid_of(log_link)[2], 10.0)
+    assert set(grid_of(AutoDOMD(problem=Problem(dim=5, radius=3.0)))[2]) == {3.0}
 
 
 def test_a_missing_intercept_shows():

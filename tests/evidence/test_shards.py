@@ -73,8 +73,8 @@ def cluster(monkeypatch):
     def run(path, workers, stretch, count=None, **where):
         here = Here(workers)
         monkeypatch.setattr(tasks, "STRETCH", stretch)
-        monkeypatch.setattr(tasks, "_client", lambda *_: nullcontext((here, None)))
-        monkeypatch.setattr(tasks._Work, "_keep_pace", lambda self: None)
+        monkeypatch.setattr(tasks, "connected", lambda *_: nullcontext((here, None)))
+        monkeypatch.setattr(tasks, "AHEAD", 1_000)  # nothing is a future here
         return tasks.spread(Where(str(path), "loop", **where), "here", count), here
 
     return run
@@ -160,14 +160,14 @@ def command(monkeypatch, *args):
 
 def test_a_worker_that_cannot_open_the_ledger_says_so(tmp_path, dask, monkeypatch):
     shop(tmp_path / "shop.db")
-    stretches = tasks._stretches
+    stretches = tasks.stretches
 
     def moved(changes):
         found = list(stretches(changes))
         (tmp_path / "shop.db").rename(tmp_path / "elsewhere.db")
         return found
 
-    monkeypatch.setattr(tasks, "_stretches", moved)
+    monkeypatch.setattr(tasks, "stretches", moved)
     with pytest.raises(ValueError, match=r"shop.db' is not a file: check the path"):
         Log.read(tmp_path / "shop.db").replay(scheduler=dask)
 

@@ -122,27 +122,39 @@ def test_a_block_ends_with_a_fresh_learner_and_a_example_for_exp3():
     np.testing.assert_allclose(memory.log_weights, [[0.0, -policy.rate * 0.25 / 0.5]])
 
 
+def in_a_round(policy, memory, t, normals):
+    """The memory after round t without a reward; the first normal number of each row draws."""
+    n = len(normals)
+    noise = np.zeros((n, policy.noise_size))
+    noise[:, 0], memory.t[:] = normals, t
+    return policy.update(memory, np.zeros((n, policy.problem.dim)), np.zeros(n), noise)
+
+
 def test_discounts_are_drawn_with_exp3s_probabilities():
     policy = BOBDOMD(problem=Problem(dim=2, radius=1.0, horizon=4000), block=20)
     log_weights = np.array([[0.0, -1.0, -0.3, -40.0]])
-    noise = np.random.default_rng(4).standard_normal(40_000)
-    drawn = policy._drawn(np.tile(log_weights, (len(noise), 1)), noise)
-    shares = np.bincount(drawn, minlength=4) / len(noise)
+
+    def drawn(normals):
+        memory = policy.init(len(normals))
+        memory.log_weights[:] = log_weights
+        return in_a_round(policy, memory, 0, normals).arm
+
+    arms = drawn(np.random.default_rng(4).standard_normal(40_000))
+    shares = np.bincount(arms, minlength=4) / len(arms)
     np.testing.assert_allclose(shares, chances(log_weights)[0], atol=0.01)
-    ends = policy._drawn(np.tile(log_weights, (2, 1)), np.array([-60.0, 60.0]))
-    assert ends.tolist() == [0, 3]
+    assert drawn(np.array([-60.0, 60.0])).tolist() == [0, 3]
 
 
 def test_exp3_is_within_its_bound_of_the_best_arm():
     """300 learners of 64 blocks, where the third of four discounts gives most."""
     policy = BOBDOMD(problem=Problem(dim=2, radius=1.0, horizon=64 * 20), block=20)
     means, n, rng = np.array([0.3, 0.4, 0.8, 0.5]), 300, np.random.default_rng(5)
-    memory, gained = policy.init(n), np.zeros(n)
-    for _ in range(64):
-        memory.arm[:] = policy._drawn(memory.log_weights, rng.standard_normal(n))
+    memory, gained, length = policy.init(n), np.zeros(n), policy.length
+    for block in range(64):
+        memory = in_a_round(policy, memory, block * length, rng.standard_normal(n))
         reward = (rng.random(n) < means[memory.arm]).astype(float)
-        memory.gain[:], gained = policy.length * reward, gained + means[memory.arm]
-        policy._judge(memory, np.arange(n))
+        memory.gain[:], gained = length * reward, gained + means[memory.arm]
+        memory = in_a_round(policy, memory, (block + 1) * length - 1, np.zeros(n))
     lost = 64 * 0.8 - gained.mean()
     uniform = 64 * (0.8 - means.mean())
     bound = theory.bob_selection(policy.problem, 20) / 20

@@ -51,6 +51,8 @@ def as_json(value: Any) -> Any:
         return {str(k): as_json(v) for k, v in value.items()}
     if hasattr(value, "_asdict"):
         return as_json(value._asdict())
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     if isinstance(value, (tuple, list)):
         return [as_json(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

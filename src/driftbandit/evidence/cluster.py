@@ -188,15 +188,15 @@ def spread(where: Where, scheduler: str, workers: int | None) -> Keyed:
         known.declaration.timed_policy.warm()  # workers would race to compile
         state, changes = unfold(ledger, known, origin(ledger))
         assert isinstance(state.learner, Keyed)
-        with _client(scheduler, count, known) as (client, plugins):
+        with connected(scheduler, count, known) as (client, plugins):
             work = _Work(client, where._replace(plugins=plugins), state.learner, count)
-            for examples, growth in _stretches(changes):
+            for examples, growth in stretches(changes):
                 work.submit(examples, growth)
             return work.whole(known)
 
 
 @contextmanager
-def _client(scheduler: str, workers: int | None, known: Definition) -> Iterator[tuple[Any, Any]]:
+def connected(scheduler: str, workers: int | None, known: Definition) -> Iterator[tuple[Any, Any]]:
     """A cluster, and what its workers must import."""
     try:
         from distributed import default_client
@@ -210,7 +210,7 @@ def _client(scheduler: str, workers: int | None, known: Definition) -> Iterator[
         yield default_client(), plugins
 
 
-def _stretches(changes: Iterable[Change]) -> Iterator[tuple[list[Example], Event | None]]:
+def stretches(changes: Iterable[Change]) -> Iterator[tuple[list[Example], Event | None]]:
     """Examples, and the growth of features that ends a stretch."""
     examples: list[Example] = []
     for change in changes:
@@ -267,10 +267,10 @@ class _Work:
 
     def _keep_pace(self) -> None:
         """Memory holds a few stretches, not the whole ledger."""
-        from distributed import wait
-
         self._waves.append(self.own)
         if len(self._waves) > AHEAD:
+            from distributed import wait
+
             first = self._waves.popleft()
             wait(first)
             for future in first:

@@ -17,9 +17,10 @@ from driftbandit.estimators.overlap import Overlap, overlap
 from driftbandit.estimators.propensity_check import Ratios
 from driftbandit.estimators.windows import WindowSums
 from driftbandit.evidence.candidates import Fixed, players
-from driftbandit.evidence.evaluation import Evaluation, Found
+from driftbandit.evidence.evaluation import Evaluation
 from driftbandit.evidence.log import Examples, Log
 from driftbandit.evidence.models import Model, model_of
+from driftbandit.evidence.numbers import Found
 from driftbandit.evidence.reading.chunk import Chunk, Floats
 from driftbandit.evidence.spend import SpendSums
 from driftbandit.evidence.trained_policy import TrainedPolicy

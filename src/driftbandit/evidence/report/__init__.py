@@ -1,4 +1,4 @@
 """The report of an evaluation: sentences, tables, charts and one page that opens without a network.
 
-May import the evaluation it describes, estimators and pages.
+May import the numbers that it describes, estimators and pages.
 """

@@ -8,18 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from driftbandit.estimators.accumulators import Band
+from driftbandit.evidence.numbers import Numbers
 from driftbandit.evidence.reading.chunk import Floats
-from driftbandit.evidence.report.sentences import moment, title, used, window
+from driftbandit.evidence.report.sentences import moment, notes, title, used, verdicts, window
 from driftbandit.evidence.report.tables import EvaluationTable, tables
 from driftbandit.pages import asset
 from driftbandit.pages.document import data_table, document, swatch
 from driftbandit.pages.styles import STROKE, Look, looks
-
-if TYPE_CHECKING:
-    from driftbandit.evidence.evaluation import Evaluation
 
 STYLE = """
 .verdict { font-size: 1.15rem; background: var(--raised); border-radius: .5rem;
@@ -40,24 +38,24 @@ STYLE = """
 DETAILS = "Details: all estimates (DR, SNIPS, IPS, DM), overlap, values over time"
 
 
-def page(found: Evaluation) -> str:
+def page(found: Numbers) -> str:
     """The report as HTML."""
-    verdicts = "".join(_verdict(found, k) for k in range(len(found.verdicts)))
-    notes = "".join(f"<li>{escape(each)}</li>" for each in found.notes)
+    said = "".join(_verdict(found, k, each) for k, each in enumerate(verdicts(found)))
+    doubts = "".join(f"<li>{escape(each)}</li>" for each in notes(found))
     first, *others = sorted(tables(found), key=lambda table: table.title != "Differences")
     details = "".join(_section(table) for table in others)
     sections = f"{_section(first)}<details><summary>{DETAILS}</summary>{details}</details>"
     charts = _charts(found)
-    main = f'<div class="verdict">{verdicts}</div><p>{used(found)}</p><ul>{notes}</ul>'
+    main = f'<div class="verdict">{said}</div><p>{used(found)}</p><ul>{doubts}</ul>'
     main += f"{_key(found)}{_plots(charts)}{sections}"
     starts = found.starts.tolist()
     data = {"starts": starts, "names": _names(found, starts), "charts": charts}
     return document(title(found), "", main, data, asset("charts.js", __package__), style=STYLE)
 
 
-def _verdict(found: Evaluation, k: int) -> str:
+def _verdict(found: Numbers, k: int, sentence: str) -> str:
     """A sentence; if the log cannot say, with a bar of the evidence that there is and is needed."""
-    text = f"<p>{escape(found.verdicts[k])}</p>"
+    text = f"<p>{escape(sentence)}</p>"
     gap = found.differences[k] if k < len(found.differences) else None
     if gap is None or gap.better or not math.isfinite(gap.rows):
         return text
@@ -67,7 +65,7 @@ def _verdict(found: Evaluation, k: int) -> str:
     return f'{text}<p class="needed">{bar} {label}</p>'
 
 
-def _charts(found: Evaluation) -> list[dict[str, Any]]:
+def _charts(found: Numbers) -> list[dict[str, Any]]:
     """Values window by window and up to now, and each difference up to now."""
     own = looks(list(found.values))
     out = [
@@ -103,7 +101,7 @@ def _rounded(values: Floats) -> list[float | None]:
     return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values.tolist()]
 
 
-def _names(found: Evaluation, starts: list[float]) -> list[tuple[float, str, str]]:
+def _names(found: Numbers, starts: list[float]) -> list[tuple[float, str, str]]:
     """Return the first, a middle and the last place below a chart, their names and anchors."""
     places = dict.fromkeys([starts[0], starts[len(starts) // 2], starts[-1]])
     anchors = ("start", "middle", "end") if len(places) == 3 else ("start", "end")
@@ -121,7 +119,7 @@ def _plots(charts: Sequence[dict[str, Any]]) -> str:
     return f'<div class="plots">{"".join(figures)}</div>'
 
 
-def _key(found: Evaluation) -> str:
+def _key(found: Numbers) -> str:
     items = (
         f"<span>{swatch(look.drawn(), STROKE)}{escape(name)}</span>"
         for name, look in looks(list(found.values)).items()

@@ -3,43 +3,40 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from driftbandit.durations import DAY, HOUR, MINUTE
 from driftbandit.estimators import ope
 from driftbandit.estimators.formatting import ahead, between, more_rows, number, percent
+from driftbandit.evidence.numbers import RECENT, Gap, Numbers, Worth
 from driftbandit.evidence.reading.columns import UNTAUGHT
-
-if TYPE_CHECKING:
-    from driftbandit.evidence.evaluation import Evaluation, Gap, Worth
 
 FULL = 0.999  # share of choices that the log must have been able to make
 
 
-def title(found: Evaluation) -> str:
+def title(found: Numbers) -> str:
     return f"Evaluation of {', '.join(found.values)}"
 
 
-def used(found: Evaluation) -> str:
+def used(found: Numbers) -> str:
     """Return how much of the log counts."""
     return f"{found.rows:,} of {found.log.counts.rows:,} rows were used."
 
 
-def sentences(found: Evaluation) -> list[str]:
+def verdicts(found: Numbers) -> list[str]:
     """A plain verdict for each difference."""
     if found.differences:
         return [_difference(found, gap) for gap in found.differences]
     return [_value(found, name, worth) for name, worth in found.values.items()]
 
 
-def _value(found: Evaluation, name: str, worth: Worth) -> str:
+def _value(found: Numbers, name: str, worth: Worth) -> str:
     return (
         f"{name} is worth {number(worth.estimates['dr'].value)}, with {percent(found.level)} "
         f"confidence {between(*worth.sequence)}."
     )
 
 
-def _difference(found: Evaluation, gap: Gap) -> str:
+def _difference(found: Numbers, gap: Gap) -> str:
     sure = f"with {percent(found.level)} confidence"
     if gap.better:
         best, other = (gap.first, gap.second)[:: gap.better]
@@ -60,11 +57,11 @@ def _overspends(name: str, worth: Worth) -> str:
     )
 
 
-def _latest(found: Evaluation, gap: Gap) -> str:
+def _latest(found: Numbers, gap: Gap) -> str:
     """Return what the latest windows say on their own."""
-    if len(found.starts) < 8:
+    if len(found.starts) < 2 * RECENT:
         return ""
-    since = moment(found, float(found.starts[-4]))
+    since = moment(found, float(found.starts[-RECENT]))
     if gap.recently == gap.better:
         return f" The same holds since {since} alone."
     if gap.recently:
@@ -74,7 +71,7 @@ def _latest(found: Evaluation, gap: Gap) -> str:
     return f" Since {since} alone there is no proof: {what}."
 
 
-def notes(found: Evaluation) -> list[str]:
+def notes(found: Numbers) -> list[str]:
     """Return what to know, and what to doubt."""
     out = [
         f"{name} ({policy}) learns from this log as it goes: its value is that of the policy "
@@ -128,7 +125,7 @@ def _doubts(name: str, worth: Worth) -> list[str]:
     return out
 
 
-def _rows(found: Evaluation) -> list[str]:
+def _rows(found: Numbers) -> list[str]:
     counts = found.log.counts
     out = counts.sentences()
     biased = {UNTAUGHT["missing"]} | ({UNTAUGHT["open"]} if found.log.reward.wait == 0.0 else set())
@@ -142,7 +139,7 @@ def _rows(found: Evaluation) -> list[str]:
     return out
 
 
-def moment(found: Evaluation, place: float) -> str:
+def moment(found: Numbers, place: float) -> str:
     """The beginning of a window, in words."""
     if not found.found.windows.timed:
         return f"row {place + 1.0:,.0f}"
@@ -151,7 +148,7 @@ def moment(found: Evaluation, place: float) -> str:
     return at.strftime("%Y-%m-%d" if width >= DAY else "%Y-%m-%d %H:%M")
 
 
-def window(found: Evaluation) -> str:
+def window(found: Numbers) -> str:
     """The length of the windows, in words."""
     width = found.found.windows.width
     if not found.found.windows.timed:
