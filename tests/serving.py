@@ -65,10 +65,13 @@ def until_ready(port):
 
 
 class Process:
-    """`driftbandit serve` as a stranger starts it."""
+    """`driftbandit serve` as a stranger starts it, after the Python of `first`, if there is any."""
 
-    def __init__(self, folder, *options, ledger="shop.db"):
-        command = [sys.executable, "-m", "driftbandit", "serve", ledger, "--port", "0"]
+    def __init__(self, folder, *options, ledger="shop.db", first=None):
+        run = ["-m", "driftbandit"]
+        if first is not None:
+            run = ["-c", f"{first}\nfrom driftbandit.cli import main\nmain()"]
+        command = [sys.executable, *run, "serve", ledger, "--port", "0"]
         self.process = subprocess.Popen(
             [*command, *options],
             cwd=folder,
