@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo reproduce test check lint bench bench-walk bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
+.PHONY: demo reproduce test check lint kernels bench bench-walk bench-roads bench-fleet bench-features bench-loop bench-service bench-trials \
   bench-rivals bench-runtime bench-worlds bench-sharp bench-lab bench-peers bench-streams bench-suite bench-referee bench-explain \
   bench-declarations bench-drawn bench-drawn-parts bench-rare bench-budget bench-lockin bench-calendars bench-one-discount bench-guard bench-proof bench-coverage bench-evidence bench-promotion bench-oracles \
   bench-hostile bench-openfeature bench-deciders bench-telemetry bench-keys bench-erasure bench-chain bench-nights mutants torture docs docs-site dist release-check clean
@@ -14,7 +14,9 @@ demo: $(VENV)/.lab        ## a simulated shop whose visitors change, with its da
 reproduce: $(VENV)/.lab   ## the paper's comparison at full size
 	$(BIN)/driftbandit reproduce
 
-test: $(VENV)/.test $(VENV)/.browser lint   ## lint, types, tests (compiled and interpreted)
+# Kernels are compiled once, beside lint, and not by every worker of pytest at the same time.
+test: $(VENV)/.test $(VENV)/.browser   ## lint, types, tests (compiled and interpreted)
+	$(MAKE) --jobs 2 lint kernels
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "kernel" --override-ini filterwarnings=default tests/core tests/policies tests/theory tests/test_bandit.py tests/test_fleet.py
 
@@ -26,6 +28,9 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+
+kernels: $(VENV)/.test
+	$(BIN)/driftbandit warmup
 
 bench: $(VENV)/.test      ## the speed figures, as ratios from one run
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.speed
