@@ -2,11 +2,14 @@
 
 import hashlib
 import shutil
+import sys
+import warnings
 from collections import Counter
 from itertools import count
 
 import pytest
 
+from driftbandit import cli
 from driftbandit.loop.deciding import request as asking
 from driftbandit.loop.storage import sqlite
 
@@ -28,6 +31,22 @@ def same_ids(monkeypatch, request):
         return f"{k:012x}{hashlib.sha256(f'{name} {k}'.encode()).hexdigest()[:20]}"
 
     monkeypatch.setattr(asking, "new_id", next_id)
+
+
+@pytest.fixture
+def driftbandit(tmp_path, monkeypatch, capsys):
+    """The command line, in this process and in the test's own folder: exit code and what it says.
+    A process of its own would take most of its time to start."""
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # the command has its own
+
+    def run(*words):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["driftbandit", *map(str, words)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        return stop.value.code, *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture(scope="session")

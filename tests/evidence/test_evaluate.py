@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import sys
 
 import numpy as np
 import polars as pl
@@ -22,7 +21,6 @@ from driftbandit import (
     Recipe,
     Reward,
     Uniform,
-    cli,
     evaluate,
 )
 from driftbandit.estimators import ope, shrinkage, windows
@@ -371,20 +369,6 @@ def test_ticks_are_round_numbers_inside(browser):
         assert 4 <= len(found) <= 10
     found = browser.execute_script("return ticks(scale(false, [0, 1], [0, 1]))")
     assert found == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-
-
-@pytest.fixture
-def driftbandit(tmp_path, monkeypatch, capsys):
-    """The command line, in this process."""
-
-    def run(*args):
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["driftbandit", *args])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        return stop.value.code, *capsys.readouterr()
-
-    return run
 
 
 def test_the_commands(tmp_path, driftbandit):

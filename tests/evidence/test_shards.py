@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from driftbandit import DOMD, Category, Features, Log, Loop, Number, Reward, Vector, cli
+from driftbandit import DOMD, Category, Features, Log, Loop, Number, Reward, Vector
 from driftbandit.evidence import cluster as tasks
 from driftbandit.evidence.reading.ledger import Where
 from prices import ARMS, FEATURES
@@ -141,21 +141,14 @@ def test_a_dask_cluster_gives_the_bits_of_one_process(tmp_path, dask, monkeypatc
     assert log.replay(scheduler=dask, workers=5).digest == digest
 
 
-def test_postgresql_is_read_by_all_workers(postgres, dask, monkeypatch, capsys):
+def test_postgresql_is_read_by_all_workers(postgres, dask, driftbandit):
     url = postgres.url()
     with Loop(url, **KEYED, training="inline") as loop:
         play(loop, 40)
         log = Log.read(url)
         assert log.replay(scheduler=dask).digest == log.replay().digest == loop.digest
-        assert command(monkeypatch, "replay", url, "--scheduler", dask) == 0
-        assert loop.digest in capsys.readouterr().out
-
-
-def command(monkeypatch, *args):
-    monkeypatch.setattr("sys.argv", ["driftbandit", *args])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    return stop.value.code
+        code, told, _ = driftbandit("replay", url, "--scheduler", dask)
+        assert (code, loop.digest in told) == (0, True)
 
 
 def test_a_worker_that_cannot_open_the_ledger_says_so(tmp_path, dask, monkeypatch):

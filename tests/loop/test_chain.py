@@ -3,8 +3,6 @@
 import gzip
 import json
 import shutil
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -234,30 +232,25 @@ def test_audits_draw_again(ledger):
         assert not any(each.agrees for each in loop.audits())
 
 
-def test_the_command(ledger, tmp_path):
-    def run(*words):
-        command = [sys.executable, "-m", "driftbandit", "verify", *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True)
-
-    done = run(ledger)
-    assert done.returncode == 0, done.stderr
-    assert "every event is as it was stored" in done.stdout
-    head = done.stdout.split("head ")[1].split()[0]
+def test_the_command(ledger, tmp_path, driftbandit):
+    code, told, said = driftbandit("verify", ledger)
+    assert code == 0, said
+    assert "every event is as it was stored" in told
+    head = told.split("head ")[1].split()[0]
     shutil.copy(ledger, tmp_path / "cut.db")
     run_sql(tmp_path / "cut.db", "DELETE FROM event WHERE seq > 30")
-    assert run(tmp_path / "cut.db").returncode == 0
-    done = run(tmp_path / "cut.db", "--head", head)
-    assert done.returncode == 1
-    assert "were cut off" in done.stdout
-    for words, told in (
+    assert driftbandit("verify", tmp_path / "cut.db")[0] == 0
+    code, told, _ = driftbandit("verify", tmp_path / "cut.db", "--head", head)
+    assert (code, "were cut off" in told) == (1, True)
+    for words, what in (
         ([tmp_path / "none.db"], "does not exist: check the name"),
         ([ledger, "--head", "12"], "a head looks like"),
         ([ledger, "--name", "other"], "has no loop 'other'"),
     ):
-        done = run(*words)
-        assert done.returncode == 1 or done.returncode == 2
-        assert told in done.stderr
-        assert "Traceback" not in done.stderr
+        code, _, said = driftbandit("verify", *words)
+        assert code in (1, 2)
+        assert what in said
+        assert "Traceback" not in said
     assert not (tmp_path / "none.db").exists()
 
 

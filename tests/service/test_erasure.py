@@ -55,23 +55,16 @@ def test_over_http(path, monkeypatch):
         assert (status, found["at"] > 1.7e9) == (200, True)
 
 
-def run(*words):
-    done = subprocess.run(
-        [sys.executable, "-m", "driftbandit", *map(str, words)], capture_output=True, text=True
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
-@pytest.mark.slow
-def test_from_the_command_line(path):
-    assert run("erase", path, "ann 17")[1].startswith("20 events of 10 decisions erased")
+def test_from_the_command_line(path, driftbandit):
+    assert driftbandit("erase", path, "ann 17")[1].startswith("20 events of 10 decisions erased")
     assert left(path) == 0
-    code, _, words = run("erase", path.parent / "other.db", "x")
+    code, _, words = driftbandit("erase", path.parent / "other.db", "x")
     assert (code, "does not exist" in words) == (2, True)
-    assert "the clock of loop 'loop' is at 20" in run("repair", path)[1]
-    code, _, words = run("repair", path, "--at", "yesterday")
+    assert "the clock of loop 'loop' is at 20" in driftbandit("repair", path)[1]
+    code, _, words = driftbandit("repair", path, "--at", "yesterday")
     assert (code, "2026-11-18T12:00Z" in words) == (2, True)
     with Loop(path) as loop:
         assert loop.counts["repair"] == 1
-        code, _, words = run("erase", path, "bob")
-        assert (code, "open already" in words) == (2, True)
+        command = [sys.executable, "-m", "driftbandit", "erase", path, "bob"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.returncode, "open already" in done.stderr) == (2, True)

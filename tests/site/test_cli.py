@@ -15,7 +15,7 @@ from driftbandit.lab import load_results
 from driftbandit.terminal import show_regrets, show_table
 
 
-def driftbandit(*args, cwd):
+def in_a_process(*args, cwd):
     command = [sys.executable, "-m", "driftbandit", *args]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
 
@@ -23,49 +23,47 @@ def driftbandit(*args, cwd):
 def test_the_quick_comparison_makes_a_report_in_a_path_with_spaces_and_goes_on(tmp_path):
     folder = tmp_path / "my results"
     small = ("--horizon", "60", "--seeds", "2", "--out", str(folder))
-    done = driftbandit("reproduce", "--quick", *small, cwd=tmp_path)
+    done = in_a_process("reproduce", "--quick", *small, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "DOMD-GLB" in done.stdout
     assert re.search(r"quick: \d+ cells run\n", done.stdout)
     assert done.stderr == ""  # no bars where nobody watches
     assert (folder / "report" / "report.html").stat().st_size > 100_000
     assert len(load_results(folder)["seed"].unique()) == 2
-    again = driftbandit("reproduce", "--quick", *small, cwd=tmp_path)
+    again = in_a_process("reproduce", "--quick", *small, cwd=tmp_path)
     assert re.search(r"quick: all \d+ cells stored already\n", again.stdout)
 
 
-def test_studies_and_policies_are_listed(tmp_path):
-    assert "paper-figure" in driftbandit("studies", cwd=tmp_path).stdout
-    assert "SCBPWWeightUCB" in driftbandit("policies", cwd=tmp_path).stdout
+def test_studies_and_policies_are_listed(driftbandit):
+    assert "paper-figure" in driftbandit("studies")[1]
+    assert "SCBPWWeightUCB" in driftbandit("policies")[1]
 
 
-def test_an_unknown_study_or_an_empty_folder_is_one_line(tmp_path):
-    done = driftbandit("run", "papr-figure", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "did you mean 'paper-figure'" in done.stderr
-    done = driftbandit("report", "nowhere", cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith("driftbandit: nowhere holds no results")
+def test_an_unknown_study_or_an_empty_folder_is_one_line(driftbandit):
+    code, _, said = driftbandit("run", "papr-figure")
+    assert (code, "did you mean 'paper-figure'" in said) == (2, True)
+    code, _, said = driftbandit("report", "nowhere")
+    assert (code, said.startswith("driftbandit: nowhere holds no results")) == (2, True)
 
 
 @pytest.mark.parametrize("args", [["--horizon", "0"], ["--seeds", "x"], ["--colour", "red"]])
-def test_wrong_options_are_named(tmp_path, args):
-    done = driftbandit("reproduce", "--quick", *args, cwd=tmp_path)
-    assert done.returncode == 2
-    assert args[0] in done.stderr
-    assert "Traceback" not in done.stderr
+def test_wrong_options_are_named(driftbandit, args):
+    code, _, said = driftbandit("reproduce", "--quick", *args)
+    assert code == 2
+    assert args[0] in said
+    assert "Traceback" not in said
 
 
-def test_a_file_in_the_way_is_one_line(tmp_path):
+def test_a_file_in_the_way_is_one_line(driftbandit, tmp_path):
     (tmp_path / "taken").write_text("")
-    done = driftbandit("reproduce", "--quick", "--horizon", "60", "--out", "taken", cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith("driftbandit: ")
-    assert "Traceback" not in done.stderr
+    code, _, said = driftbandit("reproduce", "--quick", "--horizon", "60", "--out", "taken")
+    assert code == 2
+    assert said.startswith("driftbandit: ")
+    assert "Traceback" not in said
 
 
 def test_no_arguments_shows_help(tmp_path):
-    assert "reproduce" in driftbandit(cwd=tmp_path).stdout
+    assert "reproduce" in in_a_process(cwd=tmp_path).stdout
 
 
 def commands(path, command):
@@ -89,19 +87,19 @@ def test_help_is_for_users():
     assert list(cli.GROUPS) == ["Serve", "Decide and evaluate", "Research"]
 
 
-def test_the_commands_of_the_evidence_page_run_on_its_log(tmp_path):
+def test_the_commands_of_the_evidence_page_run_on_its_log(tmp_path, driftbandit):
     page = (Path(__file__).parents[2] / "docs" / "evidence.md").read_text()
     program = re.search(r"```python\n(.*?)^columns = ", page, flags=re.M | re.S)[1]
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
     script = re.search(r"```sh\n(driftbandit .*?)```", page, flags=re.S)[1].replace("\\\n", " ")
     for line in script.splitlines():
-        done = driftbandit(*shlex.split(line)[1:], cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        code, _, said = driftbandit(*shlex.split(line)[1:])
+        assert code == 0, said
     assert (tmp_path / "evaluation" / "evaluation.html").exists()
     assert (tmp_path / "learner.npz").exists()
-    done = driftbandit("evaluate", "log.parquet", cwd=tmp_path)
-    assert "--column action=" in done.stderr
-    assert "columns=" not in done.stderr
+    said = driftbandit("evaluate", "log.parquet")[2]
+    assert "--column action=" in said
+    assert "columns=" not in said
 
 
 def test_regrets_are_sorted_and_say_which_is_least(capsys):
