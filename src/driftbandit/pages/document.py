@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -34,6 +35,14 @@ def document(
             f"<script>{asset('draw.js')}{script}</script></body></html>",
         ]
     )
+
+
+def rounded(values: Iterable[float | None]) -> list[float | None]:
+    """Return numbers with five digits, which no screen can tell from more; None for what is not
+    finite."""
+    finite = (v if v is not None and math.isfinite(v) else None for v in values)
+    short = (None if v is None else float(f"{v:.5g}") for v in finite)
+    return [int(v) if v is not None and v == int(v) else v for v in short]
 
 
 def data_table(note: str, header: Sequence[str], rows: Iterable[tuple[str, str]]) -> str:

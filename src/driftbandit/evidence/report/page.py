@@ -16,7 +16,7 @@ from driftbandit.evidence.reading.chunk import Floats
 from driftbandit.evidence.report.sentences import moment, notes, title, used, verdicts, window
 from driftbandit.evidence.report.tables import EvaluationTable, tables
 from driftbandit.pages import asset
-from driftbandit.pages.document import data_table, document, swatch
+from driftbandit.pages.document import data_table, document, rounded, swatch
 from driftbandit.pages.styles import STROKE, Look, looks
 
 STYLE = """
@@ -93,12 +93,7 @@ def _chart(text: str, lines: list[dict[str, Any]], zero: bool = False) -> dict[s
 def _line(look: Look, curve: tuple[Floats, Band]) -> dict[str, Any]:
     middle, band = curve
     numbers = {"middle": middle, "low": band.low, "high": band.high}
-    return look.drawn() | {name: _rounded(each) for name, each in numbers.items()}
-
-
-def _rounded(values: Floats) -> list[float | None]:
-    """Six digits, which no screen can tell from more."""
-    return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values.tolist()]
+    return look.drawn() | {name: rounded(each.tolist()) for name, each in numbers.items()}
 
 
 def _names(found: Numbers, starts: list[float]) -> list[tuple[float, str, str]]:

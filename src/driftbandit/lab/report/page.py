@@ -5,7 +5,6 @@ Its script stands beside this file, in page.js; `pages` has the style and the ch
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from html import escape
@@ -17,7 +16,7 @@ from driftbandit.lab.report.summary import stored_study
 from driftbandit.lab.report.tables import Entry, ReportTable
 from driftbandit.lab.run.store import RunStore
 from driftbandit.pages import asset
-from driftbandit.pages.document import data_table, document, swatch
+from driftbandit.pages.document import data_table, document, rounded, swatch
 from driftbandit.pages.styles import STROKE, hero_of, looks
 
 # Column of the curves, caption, axis title, and whether its axis starts logarithmic.
@@ -72,17 +71,10 @@ def _world(part: pl.DataFrame, places: dict[str, int]) -> dict[str, Any]:
     for policy in part.partition_by("policy", maintain_order=True):
         aligned = t.join(policy, on="round", how="left", maintain_order="left")
         columns = ["deviation", "half", *(column for column, *_ in CHARTS)]
-        values = {column: _rounded(aligned[column]) for column in columns}
+        values = {column: rounded(aligned[column]) for column in columns}
         known = {k: v for k, v in values.items() if any(x is not None for x in v)}
         series.append({"policy": places[policy["policy"][0]]} | known)
     return {"t": t["round"].to_list(), "series": series}
-
-
-def _rounded(values: pl.Series) -> list[float | None]:
-    """Five digits, which no screen can tell from more."""
-    finite = (v if v is not None and math.isfinite(v) else None for v in values.to_list())
-    short = (None if v is None else float(f"{v:.5g}") for v in finite)
-    return [int(v) if v is not None and v == int(v) else v for v in short]
 
 
 def _slugs(labels: list[str]) -> dict[str, str]:
