@@ -248,7 +248,7 @@ def test_provenance_is_kept(stored):
 def test_a_dask_worker_killed_in_the_middle_loses_nothing(tmp_path):
     from dask.distributed import Client, LocalCluster
 
-    text = SMALL.replace("horizon = 60", "horizon = 300").replace("seeds = 5", "seeds = 4")
+    text = SMALL.replace("horizon = 60", "horizon = 700").replace("seeds = 5", "seeds = 4")
     study = parse_study(text, "x")
     killed = []
 
@@ -276,7 +276,7 @@ def test_a_local_worker_killed_in_the_middle_loses_nothing(tmp_path, stored):
     script = f"""
 import os, signal, multiprocessing
 from driftbandit.lab import *
-text = open({str(stored / "study.toml")!r}).read().replace("horizon = 60", "horizon = 300")
+text = open({str(stored / "study.toml")!r}).read().replace("horizon = 60", "horizon = 700")
 killed = []
 def kill_one(done, total):
     if done >= 1 and not killed:
