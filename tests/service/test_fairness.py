@@ -22,7 +22,15 @@ from driftbandit.service.http import connections
 from driftbandit.service.http.auth import ApiKeys
 from driftbandit.service.limits import Limits, UnderWay
 from driftbandit.service.pool import loop_pool
-from driftbandit.service.pool.batcher import GROUP, SCORED, SMALL, Batcher, FairQueue, Submission
+from driftbandit.service.pool.batcher import (
+    ASKED,
+    GROUP,
+    SCORED,
+    SMALL,
+    Batcher,
+    FairQueue,
+    Submission,
+)
 from serving import ARMS, NEWS, Process, ask, in_thread, until_ready
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
@@ -225,6 +233,37 @@ def test_keys_have_equal_shares():
         for key in ("one", "two", "three"):
             queued.put(submission(key, loop, GROUP))
         assert taken(queued) == dict.fromkeys(("big", "one", "two", "three"), GROUP // 4)
+
+    in_loop(check)
+
+
+def test_keys_that_asked_just_now_keep_their_shares():
+    """They may ask again while a group is made, so one key alone in the queue does not fill it."""
+
+    def check():
+        shares, loop = Shares(), object()
+        queued = FairQueue(shares)
+        for key in ("big", "one", "two", "three"):
+            shares.note(key)
+        queued.put(submission("big", loop, 1000))
+        assert taken(queued) == {"big": GROUP // 4}
+        queued.put(submission("one", loop, 5))
+        assert taken(queued) == {"big": GROUP // 4, "one": 5}
+        time.sleep(ASKED)
+        shares.note("big")
+        assert taken(queued) == {"big": GROUP}
+
+    in_loop(check)
+
+
+def test_keys_that_asked_just_now_keep_their_shares_of_arms():
+    def check():
+        shares, loop = Shares(), object()
+        queued = FairQueue(shares)
+        for key in ("arms", "other"):
+            shares.note(key)
+        queued.put(submission("arms", loop, 20, scored=20 * SCORED // 10))
+        assert taken(queued) == {"arms": 5}
 
     in_loop(check)
 
