@@ -105,7 +105,8 @@ class Calls:
         played = role(settings, asked, self._declaration.seed_words, runtime.candidates.demoted)
         if settings.budget and asked.names:
             at = runtime.writer.clock if asked.at is None else asked.at
-            asked = priced(asked, settings, runtime.windows.accounts, at)
+            with runtime.writer.midst:  # the thread that writes waits for the lock of accounts
+                asked = priced(asked, settings, runtime.windows.accounts, at)
             played = SPENT_ROLE if played == "active" and is_empty(asked) else played
         until = time.monotonic() + FOLLOWS
         while True:

@@ -51,7 +51,7 @@ class BudgetStatus(NamedTuple):
 def budgets(runtime: Runtime) -> dict[str, BudgetStatus]:
     """Return all budgets of a loop by name, as they stand now."""
     accounts = runtime.windows.accounts
-    with accounts.lock:
+    with runtime.writer.midst, accounts.lock:
         return {
             name: _status(budget, accounts.by_name.get(name, Account()), runtime.writer.clock)
             for name, budget in runtime.settings.budget.items()

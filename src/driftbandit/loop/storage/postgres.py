@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.midst import Midst
 from driftbandit.loop.storage.sql import migrations, queries
 
 try:
@@ -50,7 +51,7 @@ class Postgres:
         self._url = url
         self.path = _without_password(url)
         self._queries = queries("postgres")
-        self._reading = threading.Lock()  # readers share one connection
+        self._reading, self._midst = threading.Lock(), Midst()  # readers share one connection
         with self._translated():
             self._writer = self._connect()
             try:
@@ -93,7 +94,8 @@ class Postgres:
         return int(self._writer.execute(count).fetchone()[0])
 
     def ask(self, query: str, *values: Any) -> list[Any]:
-        with self._translated(), self._reading:
+        self._midst.check()
+        with self._translated(), self._midst, self._reading:
             if self._reader.closed:  # readers hold nothing: they may come back
                 self._reader = self._connect()
             return list(self._reader.execute(self._queries[query], values).fetchall())

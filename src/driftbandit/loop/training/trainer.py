@@ -51,7 +51,7 @@ class Trainer:
         self.learner, self.candidates, self.ledger = learner, candidates, ledger
         self._store, self.backfill = store, Backfill(ledger, candidates.definition, gone)
         self._recent: OrderedDict[RowKey, tuple[int, Floats]] = OrderedDict()
-        self._caching = threading.Lock()
+        self._caching = threading.RLock()  # a finalizer in the middle may make a decision, too
 
     def remember(self, event: Event, made: Choice) -> None:
         """Keep the rows of a decision that was just stored: its example may come soon."""

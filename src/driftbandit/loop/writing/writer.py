@@ -22,6 +22,7 @@ from itertools import chain
 
 from driftbandit import fork_safety
 from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.midst import Midst
 from driftbandit.loop.state.reward_windows import Change, Mark, RewardWindows, counts
 from driftbandit.loop.storage.events import LASTING, Event
 from driftbandit.loop.storage.key_rows import Numbers
@@ -71,6 +72,7 @@ class Writer:
         self._callers = 1  # of the group that is being stored
         self._expected, self._linger = 1, 0.0  # callers that may come at once; how long to wait
         self._working = threading.Lock()  # held by the thread that writes
+        self.midst = Midst()  # the same thread, from before it takes the lock
         self._wakes = math.inf  # when the thread looks what there is to do
         self._advanced = self._looked = 0.0
         self._examples = examples  # since the latest mark, also of processes that were killed
@@ -133,7 +135,7 @@ class Writer:
         leads = not self._waiting and self._expected <= 1 and not self._stale
         self._waiting.append(group)
         if not self._threaded:
-            with self._working:
+            with self.midst, self._working:
                 while self._waiting:
                     self._write()
             return
@@ -144,12 +146,13 @@ class Writer:
 
     def _lead(self) -> None:
         """Store what waits in the thread of a caller, unless another one writes."""
-        if self._working.acquire(blocking=False):
-            try:
-                if not self._closed:
-                    self._write()
-            finally:
-                self._working.release()
+        with self.midst:
+            if self._working.acquire(blocking=False):
+                try:
+                    if not self._closed:
+                        self._write()
+                finally:
+                    self._working.release()
 
     def _ring(self) -> None:
         """Wake the writer's thread."""
@@ -167,7 +170,8 @@ class Writer:
         self._ring()
 
     def check(self) -> None:
-        """Raise if nothing can be stored any more."""
+        """Raise if nothing can be stored any more, or not by this thread now."""
+        self.midst.check()
         if fork_safety.process != self.process:
             raise LedgerError(
                 f"this loop was opened in process {self.process} and cannot be used after a fork: "
@@ -193,10 +197,11 @@ class Writer:
     # the thread that writes
 
     def _run(self) -> None:
-        while not self._closed:
-            self._wait()
-            with self._working:
-                self._write()
+        with self.midst:
+            while not self._closed:
+                self._wait()
+                with self._working:
+                    self._write()
 
     def _wait(self) -> None:
         """Wait for events, or until there may be something to do that no caller asks for."""
