@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from driftbandit import DOMD, Category, Features, Loop, Number, Reward, plugins
+from driftbandit.service.api.loops import Call
 from driftbandit.service.fairness import PATIENCE, PIECE, Shares, Turns
 from driftbandit.service.http import connections
 from driftbandit.service.http.auth import ApiKeys
@@ -24,6 +25,7 @@ from driftbandit.service.limits import Limits, UnderWay
 from driftbandit.service.pool import loop_pool
 from driftbandit.service.pool.batcher import (
     ASKED,
+    BYTES,
     GROUP,
     SCORED,
     SMALL,
@@ -266,6 +268,23 @@ def test_keys_that_asked_just_now_keep_their_shares_of_arms():
         assert taken(queued) == {"arms": 5}
 
     in_loop(check)
+
+
+def test_a_long_body_counts_as_arms_that_are_scored():
+    """So a group of a heavy key has few such calls, and a lighter key need not wait for many."""
+    asked = []
+
+    async def call(key, name, loop, calls, scored):
+        asked.append(scored)
+        return calls
+
+    service = SimpleNamespace(batcher=SimpleNamespace(call=call))
+    for size in (0, 1000, 900_000):
+        one = Call(service, {"name": "news"}, {}, None, object(), "key", size=size)
+        asyncio.run(one.submit([("decide", {})], 20))
+    assert asked == [20, 20 + 1000 // BYTES, 20 + 900_000 // BYTES]
+    assert asked[1] < 2 * 20
+    assert asked[2] > SCORED
 
 
 def test_a_share_is_bounded_by_the_arms_it_scores():

@@ -312,6 +312,7 @@ def encode(payload: Any) -> str:
 
 DEPTH = 32  # lists and mappings inside each other: all who read a payload can follow that far
 PLAIN = {str, int, float, bool, type(None)}
+SLICE = 1000  # values that are looked at in one step
 
 
 def plain_columns(columns: Any) -> Any:
@@ -348,11 +349,15 @@ def plain(value: Any, depth: int = DEPTH + 8) -> Any:
 
 
 def _is_plain(values: list[Any] | tuple[Any, ...]) -> bool:
-    """Return whether values are as JSON knows them, without looking into each in Python."""
-    kinds = {*map(type, values)}
-    if float not in kinds:
-        return kinds <= PLAIN
-    return kinds == {float} and all(map(math.isfinite, values))
+    """Return whether values are as JSON knows them, without looking into each in Python. A slice is
+    one step, in which no other thread computes, so a list of a megabyte has many."""
+    kinds = set[type]()
+    for k in range(0, len(values), SLICE):
+        part = values[k : k + SLICE]
+        kinds.update(map(type, part))
+        if float in kinds and not (kinds == {float} and all(map(math.isfinite, part))):
+            return False
+    return float in kinds or kinds <= PLAIN
 
 
 def _name(key: Any) -> str:

@@ -13,7 +13,7 @@ from driftbandit.service.errors import LedgerError, RefusedError, problem
 from driftbandit.service.fairness import Turns
 from driftbandit.service.limits import Limits
 from driftbandit.service.ops.metrics import Metrics
-from driftbandit.service.pool.batcher import Batcher, LoopCalls
+from driftbandit.service.pool.batcher import BYTES, Batcher, LoopCalls
 from driftbandit.service.pool.loop_pool import LoopPool
 from driftbandit.service.schema import messages as m
 from driftbandit.service.schema import options as o
@@ -40,12 +40,13 @@ class Call(NamedTuple):
     loop: Loop  # open; None if the route is about no loop
     key: str = ""  # name of the API key
     known: str | None = None  # the tag of the answer that the client has (If-None-Match)
+    size: int = 0  # bytes of the body
 
     async def submit(self, calls: LoopCalls, scored: int = 0) -> list[Any]:
         """Return answers of the loop, or errors in their place; other requests share the write.
         `scored` is how many arms all calls score."""
         asked = self.path["name"], self.loop, calls
-        return await self.service.batcher.call(self.key, *asked, scored)
+        return await self.service.batcher.call(self.key, *asked, scored + self.size // BYTES)
 
     async def submit_one(self, kind: str, options: dict[str, Any], scored: int = 0) -> Any:
         (answer,) = await self.submit([(kind, options)], scored)

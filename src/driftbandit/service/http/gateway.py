@@ -202,6 +202,7 @@ class Gateway:
         self._shares.note(key)
         self._rates.take(key)
         query, body, reading = _query(scope) if route.query else {}, None, False
+        raw = b""
         try:
             async with asyncio.timeout(self._seconds):
                 await self._turns.wait(key)
@@ -220,7 +221,7 @@ class Gateway:
                 with self._shares.under_way(key) if endpoint.takes_turn else nullcontext():
                     if endpoint.decoders:
                         body = await self._decoded(endpoint, head, raw, key)
-                    call = Call(self._service, names, query, body, loop, key, tag)
+                    call = Call(self._service, names, query, body, loop, key, tag, len(raw))
                     reply = await self._act(endpoint, call)
                     return reply, await self._encoded(reply, key)
         except TimeoutError:

@@ -23,6 +23,7 @@ from driftbandit.service.fairness import PATIENCE, TIMES, Shares
 from driftbandit.service.pool.loop_pool import LoopPool
 
 CALL = 20  # arms that cost as much as a call by itself
+BYTES = 200  # of a body, which cost as much as an arm: they are checked and stored
 GROUP = 64  # calls that share a write
 SCORED = 1000  # arms that a group scores, unless one call alone has more
 SMALL, FEW = 8, 250  # calls of a group of a heavy key, and arms that it scores
@@ -35,7 +36,8 @@ LoopCalls = Sequence[tuple[str, Mapping[str, Any]]]
 
 
 class Submission:
-    """Calls of one request, and where their answers go. `scored` is how many arms they score."""
+    """Calls of one request, and where their answers go. `scored` is how many arms they score, or
+    what costs as much."""
 
     __slots__ = ("answer", "busy", "calls", "key", "loop", "made", "missing", "name", "scored",
                  "taken")  # fmt: skip
