@@ -111,7 +111,7 @@ def test_requests_that_are_nearly_right(tmp_path):
         assert ask(served.port, "PUT", "/v1/loops/news", NEWS)[0] == 201
         bold = {"exploration": {"type": "Floor", "uniform": 0.5}}
         assert ask(served.port, "PUT", "/v1/loops/news/candidates/bold", bold)[0] == 201
-        link = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+        link = http.client.HTTPConnection("127.0.0.1", served.port, timeout=600 if LONG else 60)
         for _ in range(REQUESTS):
             if time.monotonic() > end:
                 break
