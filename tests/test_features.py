@@ -934,9 +934,38 @@ def test_a_number_of_an_arm_is_a_curve_unless_it_says_otherwise():
     for said in (Number(1, 128, curve=5), Number(1, 128, curve=False), Number(0, 128, curve=5)):
         assert Features(arm={"batch": said}).arm["batch"] == said
     told = Features(context={"load": Number(1, 128)}, arm={"batch": Number(0, 1)})
-    assert told.context["load"] == Number(1, 128)
+    assert told.context["load"] == Number(1, 128, log=False)
     hour = Features(arm={"hour": Number(0, 24, cyclic=True)})
     assert hour.terms == ("1", "hour cos", "hour sin", "hour missing")
+
+
+def test_a_scale_that_is_not_said_differs_from_a_plain_one():
+    """What is not said is decided when features are declared, and stored."""
+    said, unsaid = Number(1, 128, log=False), Number(1, 128)
+    assert said != unsaid
+    assert [eval(repr(each)) for each in (said, unsaid)] == [said, unsaid]
+    assert [Recipe.from_dict(each.to_dict()) for each in (said, unsaid)] == [said, unsaid]
+    assert [copy.copy(each) for each in (said, unsaid)] == [said, unsaid]
+    plain, chosen = (Features(arm={"batch": each}) for each in (said, unsaid))
+    assert plain.arm["batch"] == Number(1, 128, curve=5)
+    assert chosen.arm["batch"] == Number(1, 128, curve=5, log=True)
+    row = plain.encode({}, [{"batch": 64.5}])[0]
+    assert row[plain.terms.index("batch wave 2")] == row.min() < 0.0  # the middle is 64.5
+    for each in (said, unsaid):  # a number of a context was a plain line, and is one
+        stored = Features(context={"load": each}, arm={"a": Flag()}).to_dict()["context"]["load"]
+        assert stored == {
+            "type": "Number",
+            "low": 1.0,
+            "high": 128.0,
+            "cyclic": False,
+            "log": False,
+            "required": False,
+        }
+    written = {"type": "Number", "low": 1, "high": 128}  # JSON of another program
+    assert Recipe.from_dict(written) == unsaid
+    assert Recipe.from_dict(written | {"log": None}) == unsaid
+    assert Recipe.from_dict(written | {"log": False}) == said
+    assert Features(arm={"batch": unsaid}).under(1) == Features(arm={"batch": said}).under(1)
 
 
 def test_what_version_0_2_stored_means_what_it_meant():
@@ -962,6 +991,10 @@ def test_what_version_0_2_stored_means_what_it_meant():
     assert old.terms == ("1", "price", "price missing")
     assert old.limit == 64
     assert old == Features(arm={"price": Number(0, 100)}).under(1)
+    wide = stored["arm"]["price"] | {"low": 1.0}
+    assert Recipe.from_dict(stored | {"arm": {"price": wide}}) == Features(
+        arm={"price": Number(1, 100)}
+    ).under(1)
     assert old.grow(arm={"age": Number(0, 9)}).terms[3:] == ("age", "age missing")
 
 

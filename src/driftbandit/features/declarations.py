@@ -87,8 +87,9 @@ class Number(Feature):
     With a line alone the best of all values is always an end. So a number of an arm is a curve
     unless it is cyclic or has `curve=False`, and a number of the context is a line unless it has
     `curve=True`. If such a curve has `low` above 0 and `high` at least 50 times `low`, its scale is
-    logarithmic; `curve=5` says that it is not. Wave k of n is cos(k pi u) / k, with u from 0 at
-    `low` to 1 at `high`: slow waves weigh more, so a curve is smooth until rewards say otherwise.
+    logarithmic; `log=False` or `curve=5` says that it is not. Wave k of n is cos(k pi u) / k, with
+    u from 0 at `low` to 1 at `high`: slow waves weigh more, so a curve is smooth until rewards say
+    otherwise.
 
     >>> Number(0, 24, cyclic=True).coordinates("hour")
     ['hour cos', 'hour sin', 'hour missing']
@@ -100,7 +101,7 @@ class Number(Feature):
     high: float
     _: KW_ONLY
     cyclic: bool = False
-    log: bool = False
+    log: bool | None = None  # None: not said, until `Features` decides
     required: bool = False
     curve: int | None = None  # waves, 0 for a line; None: a line, until `Features` has it for arms
     absent: ClassVar[Mapping[str, Any]] = {"curve": None}
@@ -111,7 +112,7 @@ class Number(Feature):
         high = validate.number("high", self.high, "largest value")
         if not high - low >= validate.SMALLEST:
             raise ValueError(f"Number needs low < high, got low={low:g} and high={high:g}")
-        if not (isinstance(self.cyclic, bool) and isinstance(self.log, bool)):
+        if not (isinstance(self.cyclic, bool) and isinstance(self.log, bool | None)):
             raise ValueError(
                 f"cyclic and log must be True or False, got {self.cyclic!r} and {self.log!r}"
             )
@@ -123,6 +124,8 @@ class Number(Feature):
                 "that matters; smaller ones, such as 0, count as low"
             )
         self._set(low=low, high=high, curve=self._waves())
+        if self.log is None and not self._may_be_log:
+            self._set(log=False)
         if not self.ends[1] > self.ends[0]:
             raise ValueError(f"low={low!r} and high={high!r} are too close to tell apart")
 
@@ -139,13 +142,23 @@ class Number(Feature):
         return waves
 
     @property
+    def _may_be_log(self) -> bool:
+        """Whether an arm has this number on a logarithmic scale, unless it says otherwise."""
+        spans = self.low >= validate.SMALLEST and self.high >= SPAN * self.low
+        return spans and self.curve is None and not self.cyclic
+
+    @property
     def of_arm(self) -> Number:
         """The number as arms have it: a curve, unless it says what it is; on a logarithmic scale
         if it spans that much, because five waves over 1 to 128 cannot tell 1 from 4."""
         if self.curve is not None or self.cyclic:
             return self
-        spans = self.low >= validate.SMALLEST and self.high >= SPAN * self.low
-        return dataclasses.replace(self, curve=WAVES, log=self.log or spans)
+        return dataclasses.replace(self, curve=WAVES, log=self.log is not False)
+
+    @property
+    def of_context(self) -> Number:
+        """The number as contexts have it: on a plain scale, unless it says otherwise."""
+        return dataclasses.replace(self, log=bool(self.log))
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -159,6 +172,10 @@ class Number(Feature):
     @property
     def example(self) -> float:
         return self.low
+
+    def __repr__(self) -> str:
+        said = super().__repr__()  # a plain scale is worth a word only where arms have another one
+        return said if self._may_be_log else said.replace(", log=False", "")
 
     def _names(self, name: str) -> list[str]:
         if self.curve:

@@ -68,6 +68,10 @@ class Features(Recipe):
         if self.encoding > 1:  # defaults are resolved now, and stored
             arm = {n: f.of_arm if isinstance(f, Number) else f for n, f in arm.items()}
             dim = self.limit if dim is None else dim
+        context, arm = (
+            {n: f.of_context if isinstance(f, Number) else f for n, f in side.items()}
+            for side in (context, arm)
+        )
         validation.sides(context, arm)
         self._set(
             context=MappingProxyType(context),
