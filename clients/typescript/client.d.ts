@@ -68,6 +68,8 @@ export class Client {
   reward(id: string, value: number, options?: Position): Promise<Outcome>;
   /** Say which arm of a pair was better, that at position 0 or 1; return what became of it. */
   prefer(id: string, position: 0 | 1): Promise<Outcome>;
+  /** Say which of two decisions was better, each of which played one arm. */
+  prefer(winner: string, loser: string): Promise<Outcome>;
   /** Record another number about a decision, such as its cost; return what became of it. */
   metric(id: string, name: string, value: number, options?: Position): Promise<Outcome>;
   /** Say that a decision, or a position of a slate, was never shown. */

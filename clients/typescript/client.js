@@ -51,10 +51,12 @@ export class Client {
     return (await this.#call("PUT", path, { value, position }, true)).outcome;
   }
 
-  async prefer(id, position) {
+  async prefer(id, other) {
     const path = `/decisions/${part(id)}/preference`;
+    const said = typeof other === "string" ? { over: other } : { position: other };
     await this.#sendFirst(id);
-    return (await this.#call("PUT", path, { position }, true)).outcome;
+    if (said.over != null) await this.#sendFirst(said.over);
+    return (await this.#call("PUT", path, said, true)).outcome;
   }
 
   async metric(id, name, value, { position } = {}) {

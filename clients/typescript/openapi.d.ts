@@ -181,7 +181,7 @@ export interface paths {
         };
         readonly get?: never;
         /**
-         * Say which arm of a pair was better
+         * Say which of two arms was better
          * @description Needs a key with the role 'reward'.
          */
         readonly put: operations["prefer"];
@@ -1184,10 +1184,14 @@ export interface components {
         };
         /**
          * PreferenceRequest
-         * @description Which arm of a pair was better: that at `position` 0 or 1.
+         * @description Which of two arms was better. Of a pair, that at `position` 0 or 1; or the one of this
+         *         decision rather than that of the decision `over`, which played one arm, too.
          */
         readonly PreferenceRequest: {
-            readonly position: number;
+            /** @default null */
+            readonly position?: number | null;
+            /** @default null */
+            readonly over?: string | null;
             /** @default null */
             readonly at?: number | string | null;
         };

@@ -374,7 +374,7 @@ def test_over_http_and_by_the_clients(tmp_path, no_wait_for_the_disk):
         said = f"{path}/decisions/{pair['id']}"
         assert ask(port, "PUT", f"{said}/preference", {"position": 1})[1]["outcome"] == "counted"
         assert ask(port, "PUT", f"{said}/preference", {"position": 2})[0] == 422
-        assert ask(port, "PUT", f"{said}/preference", {})[0] == 400
+        assert ask(port, "PUT", f"{said}/preference", {})[0] == 422
         assert ask(port, "PUT", f"{said}/reward", {"value": 1})[0] == 422
         wrong = {**DECLARED, "reward": {"type": "Preference", "low": 0}}
         assert ask(port, "PUT", "/v1/loops/wrong", wrong)[0] == 422
@@ -390,3 +390,324 @@ def test_over_http_and_by_the_clients(tmp_path, no_wait_for_the_disk):
 
         assert asyncio.run(both()) == "counted"
         assert ask(port, "GET", f"{path}/health")[1]["counts"]["reward counted"] == 3
+
+
+# Two decisions that each played one arm
+
+
+def compare(loop, n, seed=0, start=0.0, strength=STRENGTH):
+    """Decide n times, two at a time, and say which one was better; return the ids."""
+    rng, ids = np.random.default_rng(seed), []
+    for k in range(n // 2):
+        at = start + 20.0 * k
+        both = [
+            loop.decide(
+                {"hard": float(rng.random())},
+                id=f"{start:g} {k} {j}",
+                key=f"user {(k + j) % 5}",
+                at=at + 10.0 * j,
+            )
+            for j in (0, 1)
+        ]
+        ids += [each.id for each in both]
+        lead = strength[both[0].arm] - strength[both[1].arm]
+        first = rng.random() < 1.0 / (1.0 + math.exp(-lead))
+        winner, loser = both if first else both[::-1]
+        assert loop.prefer(winner.id, loser.id, at=at + 15.0) == "counted"
+    return ids
+
+
+def rows_of(loop):
+    return {row["id"]: row for row in loop.log().to_dicts()}
+
+
+def by_hand(rows, told, features=FEATURES, policy=DOMD):
+    """Train a bandit on x_first - x_second of two decisions, and whether the first was better."""
+    bandit = Bandit(policy(problem=features.problem(Preference())))
+    for first, second, won in told:
+        x, y = (
+            features.pad(features.encode(json.loads(row["context"]), [ARMS[row["arm"]]])[0])
+            for row in (rows[first], rows[second])
+        )
+        bandit.update(x - y, won)
+    return bandit.theta
+
+
+@pytest.mark.parametrize("policy", [DOMD, AutoDOMD])
+@pytest.mark.parametrize("wait", [0, 60])
+def test_two_decisions_with_contexts_of_their_own_are_compared(wait, policy):
+    loop = opened(reward=Preference(wait=wait), policy=policy)
+    ids = compare(loop, 80)
+    loop.close_windows(2000.0)
+    rows = rows_of(loop)
+    assert loop.runtime.learner.examples == 40
+    told = [(a, b, rows[a]["reward"]) for a, b in zip(ids[::2], ids[1::2])]
+    if not wait:  # then the winner's row is the first one
+        told = [(a, b, 1.0) if won else (b, a, 1.0) for a, b, won in told]
+    theta = by_hand(rows, told, policy=policy)
+    assert np.allclose(loop.runtime.learner.theta, theta, rtol=0, atol=1e-12)
+    assert loop.runtime.learner.theta[FEATURES.terms.index("hard")] != 0.0  # contexts differ
+    assert {row["status"] for row in rows.values()} == {"trained" if wait else "open"}
+    assert all(rows[a]["reward"] + rows[b]["reward"] == 1.0 for a, b, _ in told)
+    assert all(0.0 < row["probability"] <= 1.0 for row in rows.values())
+    loop.close()
+
+
+@pytest.mark.parametrize("wait", [0, 60])
+@pytest.mark.parametrize("rule", [0.2, Thompson(0.1, draws=20), InverseGap()])
+def test_comparisons_give_the_same_after_restarts_in_replays_and_audits(tmp_path, rule, wait):
+    path, declared = str(tmp_path / "a.db"), {"exploration": rule, "reward": Preference(wait=wait)}
+    loop = opened(path, **declared)
+    made = compare(loop, 40)
+    made += [pair.id for pair in play(loop, 10, seed=2, start=1000.0)]
+    digest = loop.digest
+    loop.close()
+    loop = opened(path, **declared)
+    assert loop.digest == digest
+    made += compare(loop, 20, seed=1, start=2000.0)
+    loop.close_windows(4000.0)
+    audits = [*loop.audits()]
+    assert [each.id for each in audits] == made
+    assert all(each.agrees for each in audits)
+    assert loop.runtime.learner.examples == 40
+    last = loop.digest
+    loop.close()
+    assert np.any(Log.read(path).replay().bandit.theta != 0.0)
+    with pytest.raises(ValueError, match="a pair: a preference says which arm is better"):
+        list(Log.read(path).sample)
+    again = opened(path, **declared)
+    assert again.digest == last
+    again.close()
+
+
+def test_late_repeated_corrected_and_cancelled_comparisons():
+    """A comparison counts while both decisions are open, and is trained when the first closes."""
+    loop = opened()
+    a, b, c, d, e = (loop.decide({"hard": k / 10}, at=10.0 * k).id for k in range(5))
+    assert loop.prefer(a, b, at=41.0) == "counted"
+    assert loop.prefer(a, b, at=42.0) == "corrected"
+    assert loop.prefer(b, a, at=43.0) == "corrected"  # the last word counts
+    assert loop.prefer(b, c, at=44.0) == "counted"  # each with several others
+    assert loop.prefer(d, a, at=45.0) == "counted"
+    assert loop.cancel(d, at=46.0) == "cancelled"
+    assert loop.prefer(e, d, at=47.0) == "late"
+    assert loop.prefer(e, a, at=61.0) == "late"  # that of a ended at 60, e is open
+    loop.close_windows(65.0)  # closes a alone
+    assert loop.prefer(a, e, at=66.0) == "late"
+    assert loop.runtime.learner.examples == 1
+    open_ones = rows_of(loop)
+    assert (open_ones[b]["status"], open_ones[b]["reward"]) == ("open", 1.0)
+    loop.close_windows(200.0)
+    rows = rows_of(loop)
+    told = [(rows[id]["status"], rows[id]["reward"], rows[id]["late"]) for id in (a, b, c, d, e)]
+    assert told == [
+        ("trained", 0.0, 1),
+        ("trained", 1.0, 0),
+        ("trained", 0.0, 0),
+        ("cancelled", None, 0),
+        ("missing", None, 2),
+    ]
+    theta = by_hand(rows, [(a, b, 0.0), (b, c, 1.0)])
+    assert np.allclose(loop.runtime.learner.theta, theta, rtol=0, atol=1e-12)
+    counts = loop.counts
+    assert (counts["reward counted"], counts["reward corrected"], counts["reward late"]) == (
+        3,
+        2,
+        3,
+    )
+    loop.close()
+
+
+def test_late_comparisons_are_trained_where_their_decisions_were_made():
+    rng, prompt, slow = np.random.default_rng(5), opened(), opened()
+    for loop in (prompt, slow):
+        for k in range(40):
+            both = [
+                loop.decide({"hard": 0.1 * j}, id=f"{k} {j}", at=100.0 * k + j).id for j in (0, 1)
+            ]
+            late = 1.0 if loop is prompt else float(rng.uniform(2.0, 59.0))
+            loop.prefer(*(both if k % 3 else both[::-1]), at=100.0 * k + late)
+        loop.close_windows(5000.0)
+    assert slow.digest == prompt.digest
+    prompt.close(), slow.close()
+
+
+def test_a_comparison_of_two_decisions_that_closed_at_once_is_trained_once():
+    loop = opened()
+    ids = [loop.decide({"hard": 0.5}, at=5.0).id for _ in range(3)]
+    for winner, loser in ((0, 1), (2, 1), (2, 0)):
+        loop.prefer(ids[winner], ids[loser], at=6.0)
+    loop.close_windows(100.0)
+    rows = rows_of(loop)
+    assert loop.runtime.learner.examples == 3
+    assert [rows[id]["reward"] for id in ids] == [0.5, 0.0, 1.0]
+    theta = by_hand(rows, [(ids[0], ids[1], 1.0), (ids[0], ids[2], 0.0), (ids[1], ids[2], 0.0)])
+    assert np.allclose(loop.runtime.learner.theta, theta, rtol=0, atol=1e-12)
+    loop.close()
+
+
+def test_without_a_wait_the_first_word_about_two_decisions_is_trained():
+    loop = opened(reward=Preference())
+    a, b = (loop.decide({"hard": k}, at=float(k)).id for k in (0, 1))
+    assert loop.prefer(b, a, at=5000.0) == "counted"
+    assert loop.prefer(a, b, at=5001.0) == loop.prefer(b, a, at=5002.0) == "late"
+    assert loop.runtime.learner.examples == 1
+    loop.close()
+
+
+@pytest.mark.parametrize("relearn", [False, True])
+@pytest.mark.parametrize("wait", [0, 60])
+def test_erasure_removes_comparisons_with_a_person_whoever_won(tmp_path, wait, relearn):
+    path = str(tmp_path / "a.db")
+    loop = opened(path, reward=Preference(wait=wait))
+    ids = compare(loop, 60)  # the last decisions are open
+    before, told = rows_of(loop), loop.counts
+    done = loop.erase(key="user 3", relearn=relearn)
+    assert (done.decisions, done.events) == (12, 24)  # each has been compared with another person
+    assert told["reward counted"] == 30
+    gone = {id for id in ids if before[id]["key"] == "user 3"}
+    assert not any(id in event.data for id in gone for event in loop.ledger.read())
+    with pytest.raises(ValueError, match="retention or an erasure"):
+        loop.prefer(sorted(set(ids) - gone)[-1], sorted(gone)[-1], at=605.0)
+    loop.close_windows(2000.0)
+    rows = rows_of(loop)
+    if relearn:
+        told = [(a, b) for a, b in zip(ids[::2], ids[1::2]) if not {a, b} & gone]
+        told = [(a, b, before[a]["reward"]) for a, b in told]
+        if not wait:
+            told = [(a, b, 1.0) if won else (b, a, 1.0) for a, b, won in told]
+        theta = by_hand(rows, told)
+        assert np.allclose(loop.runtime.learner.theta, theta, rtol=0, atol=1e-12)
+    digest = loop.digest
+    loop.close()
+    loop = opened(path, reward=Preference(wait=wait))
+    assert loop.digest == digest
+    assert all(each.agrees for each in loop.audits())
+    loop.close()
+
+
+def test_comparisons_under_retention_and_with_new_columns(tmp_path):
+    path = str(tmp_path / "a.db")
+    loop = opened(path, retention=300)
+    ids = compare(loop, 60)
+    old = loop.decide({"hard": 0.4}, at=1000.0)
+    loop.add_features(context={"long": Number(0, 9)})
+    new = loop.decide({"hard": 0.2, "long": 3}, at=1010.0)
+    assert loop.prefer(new.id, old.id, at=1020.0) == "counted"  # rows of two lengths
+    for k in range(30):
+        both = [
+            loop.decide({"hard": 0.2, "long": k % 10}, at=1100.0 + 10.0 * k + j).id for j in (0, 1)
+        ]
+        loop.prefer(*both, at=1105.0 + 10.0 * k)
+    loop.close_windows(3000.0)
+    digest, examples = loop.digest, loop.runtime.learner.examples
+    assert examples == 62  # the change counts as one
+    loop.close()
+    loop = Loop(path, training="inline")
+    assert loop.digest == digest
+    assert all(each.agrees for each in loop.audits())
+    late = loop.decide({"hard": 0.2, "long": 1}, at=200_000.0)
+    loop.close_windows(200_000.0)
+    loop.close()
+    loop = Loop(path, training="inline")
+    assert ids[0] not in loop.log()["id"].to_list()
+    with pytest.raises(ValueError, match="retention or an erasure"):
+        loop.prefer(late.id, ids[0], at=200_001.0)
+    loop.close()
+
+
+def test_which_decisions_can_be_compared():
+    loop = opened(sticky="1h")
+    pair = loop.decide({"hard": 0}, k=2, key="ann", at=0.0)
+    one, same = (loop.decide({"hard": 0}, key="bob", at=t) for t in (1.0, 2.0))
+    assert one.id == same.id
+    head = loop.head
+    for call, words in (
+        (lambda: loop.prefer(one.id, same.id), "a sticky answer is the same decision"),
+        (lambda: loop.prefer(one.id, pair.id), "showed a pair"),
+        (lambda: loop.prefer(pair.id, one.id), "showed a pair"),
+        (lambda: loop.prefer(one.id, "never made"), "is not in the log"),
+        (lambda: loop.prefer("never made", one.id), "is not in the log"),
+        (lambda: loop.prefer(one.id, 1), "is no pair"),
+        (lambda: loop.prefer(one.id, None), "pass the position"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    assert loop.head == head
+    found = loop.submit_many([
+        ("prefer", {"id": one.id, "over": "never made"}),
+        ("prefer", {"id": one.id, "over": "x", "position": 1}),
+        ("decide", {"context": {"hard": 1}, "key": "cid", "id": "x", "at": 3.0}),
+        ("prefer", {"id": one.id, "over": "x", "at": 4.0}),
+    ])  # fmt: skip
+    assert "is not in the log" in str(found[0])
+    assert "pass the position" in str(found[1])
+    assert found[3] == "counted"  # of the same group
+    loop.close()
+
+
+def test_comparisons_follow_a_change():
+    loop, rng, shown = opened(policy=AutoDOMD, exploration=0.1), np.random.default_rng(3), []
+    for k in range(600):
+        strength = STRENGTH if k < 300 else {"small": 3.0, "middle": 1.0, "large": 0.0}
+        made = [
+            loop.decide({"hard": float(rng.random())}, id=f"{k} {j}", at=20.0 * k + j)
+            for j in (0, 1)
+        ]
+        lead = strength[made[0].arm] - strength[made[1].arm]
+        first = rng.random() < 1.0 / (1.0 + math.exp(-lead))
+        winner, loser = made if first else made[::-1]
+        loop.prefer(winner.id, loser.id, at=20.0 * k + 15.0)
+        shown.append(np.mean([each.arm == max(strength, key=strength.get) for each in made]))
+    assert np.mean(shown[150:300]) > 0.6
+    assert np.mean(shown[500:]) > 0.6
+    loop.close()
+
+
+def test_comparisons_over_http_and_by_the_clients(tmp_path, no_wait_for_the_disk):
+    with in_thread(tmp_path / "a.db") as port:
+        url, path = f"http://127.0.0.1:{port}", "/v1/loops/arena"
+        assert ask(port, "PUT", path, DECLARED)[0] == 201
+        a, b = (ask(port, "POST", f"{path}/decisions", {"context": {}})[1]["id"] for _ in "ab")
+        said = f"{path}/decisions/{a}/preference"
+        assert ask(port, "PUT", said, {"over": b})[1]["outcome"] == "counted"
+        assert ask(port, "PUT", said, {"over": "never made"})[0] == 422
+        assert ask(port, "PUT", said, {"over": b, "position": 1})[0] == 422
+        with Client(url, "arena") as client:
+            x, y = client.decide({}), client.decide({})
+            assert client.prefer(x.id, y.id) == "counted"
+            assert client.prefer(y.id, x.id) == "corrected"
+
+        async def both():
+            async with AsyncClient(url, "arena") as client:
+                x, y = await client.decide({}), await client.decide({})
+                return await client.prefer(x.id, y.id)
+
+        assert asyncio.run(both()) == "counted"
+
+
+@pytest.mark.usefixtures("no_wait_for_the_disk")
+def test_comparisons_and_their_erasure_are_the_same_in_postgresql(postgres, tmp_path):
+    found = []
+    for address in (postgres.url(), str(tmp_path / "a.db")):
+        loop = opened(address)
+        compare(loop, 60)
+        done = loop.erase(key="user 3", relearn=True)
+        loop.close_windows(2000.0)
+        found.append((done, loop.digest))
+        loop.close()
+    assert found[0] == found[1]
+    assert found[0][0].events == 24
+
+
+@pytest.mark.usefixtures("no_wait_for_the_disk")
+def test_two_processes_compare_decisions_of_each_other(postgres):
+    url, declared = postgres.url(), {"training": "background"}
+    with opened(url, **declared) as first, opened(url, **declared) as second:
+        a, b = first.decide({"hard": 0}, at=0.0), second.decide({"hard": 1}, at=1.0)
+        assert first.prefer(b.id, a.id, at=2.0) == "counted"
+        assert second.prefer(a.id, b.id, at=3.0) == "corrected"
+        second.close_windows(100.0)
+        first.decide({"hard": 1}, at=101.0)
+        assert first.wait_until_trained(20)
+        assert first.runtime.learner.examples == 1

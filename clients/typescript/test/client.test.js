@@ -68,6 +68,9 @@ test("arms by name, and slates", async () => {
   const pair = await arena.decide({ age: 31 }, { k: 2 });
   assert.equal(await arena.prefer(pair.id, 1), "counted");
   assert.equal(await arena.prefer(pair.id, 0), "corrected");
+  const [winner, loser] = [await arena.decide({ age: 31 }), await arena.decide({ age: 62 })];
+  assert.equal(await arena.prefer(winner.id, loser.id), "counted");
+  assert.equal(await arena.prefer(loser.id, winner.id), "corrected");
 });
 
 test("an answer that is lost is asked for again, under the same id", async () => {

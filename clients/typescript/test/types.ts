@@ -17,7 +17,8 @@ export async function decides(client: Client): Promise<Arm | null> {
   await client.decide(context, { arms: { summer: { price: 1 } }, id: "d1" });
   const outcome: string = await client.reward(decision.id, 1, { position: 0 });
   const preferred: string = await client.prefer(decision.id, 1);
-  await client.metric(decision.id, outcome + preferred, 1);
+  const compared: string = await client.prefer(decision.id, "d2");
+  await client.metric(decision.id, outcome + preferred + compared, 1);
   await client.cancel(decision.id, { position: 1 });
   return decision.arm;
 }

@@ -138,12 +138,13 @@ class Exchange:
         path, said = f"/decisions/{quote(id, '')}/reward", {"value": value, "position": position}
         return str((yield from self._call("PUT", path, said))["outcome"])
 
-    def prefer(self, id: str, position: int) -> Steps[str]:
-        """Say which arm of a pair was better, that at position 0 or 1 of a decision with k=2, as
-        `Loop.prefer` does."""
-        if id in self._outbox:
+    def prefer(self, id: str, other: int | str) -> Steps[str]:
+        """Say which of two arms was better, as `Loop.prefer` does. Of a decision with k=2, `other`
+        is the position of the better arm, 0 or 1; of two decisions, the id of the worse one."""
+        if id in self._outbox or other in self._outbox:
             yield from self.send()
-        path, said = f"/decisions/{quote(id, '')}/preference", {"position": position}
+        path = f"/decisions/{quote(id, '')}/preference"
+        said = {"over" if isinstance(other, str) else "position": other}
         return str((yield from self._call("PUT", path, said))["outcome"])
 
     def cancel(self, id: str, *, position: int | None = None) -> Steps[str]:

@@ -226,24 +226,41 @@ class Calls:
         if self._pairs:
             raise ValueError(
                 "this loop learns from preferences: show two arms with decide(..., k=2), and say "
-                "with prefer(id, position) which one was better"
+                "with prefer(id, position) which one was better, or compare two decisions with "
+                "prefer(winner_id, loser_id)"
             )
         _, clipped = self._declaration.reward.inside(value)
         raw = min(max(float(value), -validate.LARGEST), validate.LARGEST)  # JSON has no infinity
         return _said("reward", id, RewardGiven(raw, clipped), position, at)
 
-    def prefer(self, id: str, position: int, *, at: Any = None) -> Pending:
-        """Return a preference that is to be stored: it is the reward of a pair, 1 for its first
-        arm and 0 for its second one."""
+    def prefer(self, id: str, position: Any = None, *, over: Any = None, at: Any = None) -> Pending:
+        """Return a preference that is to be stored. That of a pair is its reward: 1 for its first
+        arm and 0 for its second one. That of two decisions is a reward of 1 of the better one,
+        `over` the other one."""
         if not self._pairs:
             raise ValueError(
                 "this loop learns from rewards: use reward(id, value), or declare a loop with "
                 "reward=Preference(wait=...)"
             )
+        if (position is None) == (over is None):
+            raise ValueError(
+                "a preference is between the arms of a pair or between two decisions: pass the "
+                "position of the better arm, or over=, the id of the decision that was worse"
+            )
+        if over is not None:
+            return self._prefer_over(id, validate.text("over", over), at)
         place = validate.count("position", position, "of the better arm, from 0", least=0)
         if place >= SIZE:
             raise ValueError(f"position must be 0 or 1, that of the better arm, got {place}")
         return _said("reward", id, RewardGiven(1.0 - place, clipped=False), None, at)
+
+    def _prefer_over(self, id: str, over: str, at: Any) -> Pending:
+        if over == id:
+            raise ValueError(
+                f"decision {id!r} cannot be preferred over itself: a preference is between two "
+                "decisions, and a sticky answer is the same decision again"
+            )
+        return _said("reward", id, RewardGiven(1.0, clipped=False, over=over), None, at)
 
     def cancel(self, id: str, *, position: Any = None, at: Any = None) -> Pending:
         """Return a cancel that is to be stored."""

@@ -47,13 +47,14 @@ def erase(runtime: Runtime, key: str, relearn: bool) -> Erasure:
         # not in the writer's time, in which no decision can be made:
         runtime.training.wait()
         last = runtime.ledger.last()
-        known = runtime.ledger.about(key)
+        compared = runtime.definition.now.declaration.learns_preferences
+        known = runtime.ledger.about(key, compared=compared)
         last = max(last, *known[1]) if known[1] else last  # some may have come meanwhile
         found: list[Erasure] = []
 
         def work() -> None:
             with runtime.writer.turn(long=True):
-                decisions, seqs = runtime.ledger.about(key, last)
+                decisions, seqs = runtime.ledger.about(key, last, compared=compared)
                 seqs = sorted({*known[1], *seqs})
                 found.append(_blank(runtime, key, known[0] + decisions, seqs, fresh))
 
@@ -102,7 +103,8 @@ class Relearning:
     def __init__(self, runtime: Runtime, key: str) -> None:
         self._runtime, self._ledger, self._key = runtime, runtime.ledger, key
         definition = runtime.reread()
-        self._gone = frozenset(self._ledger.about(key)[1])
+        compared = definition.declaration.learns_preferences
+        self._gone = frozenset(self._ledger.about(key, compared=compared)[1])
         start = beginning(self._ledger)
         self._state, changes = unfold(self._ledger, definition, start, self._gone)
         self._trainer = Trainer(

@@ -173,11 +173,17 @@ class Loop:
         """
         return self._store(self._calls.reward(id, value, position=position, at=at))
 
-    def prefer(self, id: str, position: int, *, at: Any = None) -> str:
-        """Store which arm of a pair was better: that at `position` 0 or 1 of a decision with k=2.
-        The loop is declared with reward=Preference(...). Until the window closes, the last word
-        counts. Return what became of it, as `reward` does."""
-        return self._store(self._calls.prefer(id, position, at=at))
+    def prefer(self, id: str, other: int | str, *, at: Any = None) -> str:
+        """Store which of two arms was better. Of a decision with k=2, `other` is the position of
+        the better arm, 0 or 1: `prefer(pair.id, 1)`. Of two decisions that each played one arm, it
+        is the id of the worse one: `prefer(winner.id, loser.id)`. They may differ in context and
+        time.
+
+        The loop is declared with reward=Preference(...). Until a window closes, that of the pair
+        or the first of both decisions, the last word counts. Return what became of it, as `reward`
+        does; a comparison with a decision that is not in the log raises."""
+        said = {"over": other} if isinstance(other, str) else {"position": other}
+        return self._store(self._calls.prefer(id, **said, at=at))
 
     def cancel(self, id: str, *, position: int | None = None, at: Any = None) -> str:
         """Mark a decision, or a position of a slate, as never shown: it trains nothing.

@@ -90,7 +90,7 @@ ROUTES = (
         m.RewardRequest, ((200, m.OutcomeResponse),), problems=(404, 415, 422),
     ),
     Route(
-        "PUT", f"{ID}/preference", "reward", loops.prefer, "Say which arm of a pair was better",
+        "PUT", f"{ID}/preference", "reward", loops.prefer, "Say which of two arms was better",
         m.PreferenceRequest, ((200, m.OutcomeResponse),), problems=(404, 415, 422),
     ),
     Route(

@@ -166,6 +166,8 @@ def _row(event: Any, example: Example, bills: Bills) -> dict[str, Any]:
     if event is None or event.kind != "decide":
         return {BAD: "a decision that is not in the ledger"}
     data = event.read()
+    if example.over is not None:
+        return {SKIP: PAIR}
     if data.k is not None:
         return {SKIP: PAIR if example.position is None else SLATE}
     choice = data.choices[0]

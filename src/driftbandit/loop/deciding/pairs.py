@@ -1,4 +1,5 @@
-"""Pairs: two arms that are shown side by side, so that a person can say which is the better one.
+"""Pairs: two arms of which a person says which one is better. They are shown side by side in one
+decision, or were played by two.
 
 The model is that of Bradley and Terry: the arm w is preferred to l with probability
 mu((x_w - x_l)'theta). So only differences of rows mean anything. The first arm is ranked by its row
@@ -32,6 +33,6 @@ def expected(values: Floats, family: Family) -> list[float | None]:
 
 
 def difference(first: Floats | None, second: Floats | None) -> Floats | None:
-    """Return what is learnt from of a pair: its first row less its second one; None if the decision
+    """Return what is learnt from of a pair: its first row less its second one; None if a decision
     had no arms."""
     return None if first is None or second is None else first - second

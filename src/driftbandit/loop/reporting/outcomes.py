@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any, NamedTuple
 
 from driftbandit.loop.deciding.payloads import positions
 from driftbandit.loop.state.definition import Definition
 from driftbandit.loop.state.reward_windows import Example, OpenDecision, Position, RewardWindows
-from driftbandit.loop.storage.events import Decide, Event
+from driftbandit.loop.storage.events import Decide, Event, RewardGiven
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.training.trainer import RowKey
 
@@ -18,7 +18,8 @@ class Outcomes(NamedTuple):
 
     `reward` is the last word so far, or `missing` once that was trained; `status` is open, trained,
     missing (nothing came), or cancelled. `mean` is the reward that the learner expected, without a
-    unit. `counts` are those of windows that know nothing older.
+    unit. The reward of a decision that people compared with others is the part that it won.
+    `counts` are those of windows that know nothing older.
     """
 
     rows: list[dict[str, Any]]
@@ -31,6 +32,7 @@ def outcomes(ledger: Ledger, definition: Definition, since: int) -> Outcomes:
     windows = definition.windows()
     found: dict[RowKey, dict[str, Any]] = {}
     kinds: Counter[str] = Counter()
+    compared: dict[int, list[float]] = defaultdict(list)  # decisions, 1 for each that they beat
     for event in ledger.read(since):
         kinds[event.kind] += 1
         if event.kind == "decide":
@@ -44,9 +46,13 @@ def outcomes(ledger: Ledger, definition: Definition, since: int) -> Outcomes:
         elif event.kind in ("reward", "cancel", "metric"):
             _note(found, event, about, word)
         for change in changes:
-            if isinstance(change, Example):
+            if isinstance(change, Example) and change.over is not None:
+                compared[change.decision].append(change.value)
+                compared[change.over].append(1.0 - change.value)
+            elif isinstance(change, Example):
                 _mark(found, change.decision, change.position, "trained", change.value)
-    _still_open(found, windows)
+    _still_open(found, windows, compared)
+    _compared(found, compared)
     return Outcomes(list(found.values()), windows.counts, kinds)
 
 
@@ -105,15 +111,34 @@ def _note(
         found[row]["metrics"].append({"name": said.name, "value": said.value})
         if said.name in found[row]["spend"]:
             found[row]["spend"][said.name]["bill"] = said.value
-    elif word == "late" and event.kind == "reward":
+    elif word == "late" and event.kind == "reward" and _knows_rival(found, said):
         for each in _said_of(found, seq, place):
             each["late"] += 1
 
 
-def _still_open(found: dict[RowKey, dict[str, Any]], windows: RewardWindows) -> None:
+def _knows_rival(found: dict[RowKey, dict[str, Any]], said: RewardGiven) -> bool:
+    """Return whether windows that began late can tell if a comparison was late: they cannot if the
+    other decision is older than they are."""
+    return said.over is None or (said.lost, None) in found
+
+
+def _still_open(
+    found: dict[RowKey, dict[str, Any]], windows: RewardWindows, compared: dict[int, list[float]]
+) -> None:
     for decision in windows.open.values():
+        if windows.wait and decision.rivals:  # not trained yet
+            compared[decision.seq] += [rival.won for rival in decision.rivals.values()]
         for place, value in (decision.values or {None: None}).items():
             _mark(found, decision.seq, place, "open", value)
+
+
+def _compared(found: dict[RowKey, dict[str, Any]], compared: dict[int, list[float]]) -> None:
+    """Say which part of its comparisons a decision won. One that is open stays open."""
+    for seq, won in compared.items():
+        row = found.get((seq, None))
+        if row is not None:
+            status = "trained" if row["status"] == "missing" else row["status"]
+            row |= {"status": status, "reward": sum(won) / len(won)}
 
 
 def _mark(

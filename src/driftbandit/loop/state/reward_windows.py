@@ -10,7 +10,8 @@ A pure function of the events in order of `seq`: no clock, no database, no learn
   Without a reward it is closed after `UNREWARDED`, or after `retention` if that is shorter.
 - Each position of a slate has its own reward, and is an example on its own, the first one first.
   With `pairs`, a slate of two has one reward, 1 if the first arm was preferred and 0 if the second
-  was, and other decisions have none.
+  was. Other decisions have none, but one may be preferred over another one while both are open:
+  that is one example, given when the first of both closes.
 - A reward or cancel for a decision that does not exist yet is held for `wait`.
 - While there are policies to ask, each decision is passed on when it is made, and again if it ends
   without an example.
@@ -29,7 +30,7 @@ from typing import Any, NamedTuple
 from driftbandit.loop.state.accounts import Accounts
 from driftbandit.loop.state.asking import Asking
 from driftbandit.loop.state.clock import LoopClock, Situation
-from driftbandit.loop.storage.events import CHANGES, SILENT, SPENT, UNCOUNTED, Event
+from driftbandit.loop.storage.events import CHANGES, SILENT, SPENT, UNCOUNTED, Event, RewardGiven
 
 Position = int | None  # in a slate, or None for a decision that is not one
 UNREWARDED = 7 * 86400.0  # seconds for which a decision without a wait is open
@@ -46,6 +47,7 @@ class Example(NamedTuple):
     position: int | None = None  # in a slate
     key: str | None = None  # whose decision it was
     metrics: tuple[tuple[str, float], ...] = ()  # what was recorded of it, the last value each
+    over: int | None = None  # seq of the decision that it is compared with
 
 
 class Mark(NamedTuple):
@@ -90,6 +92,13 @@ class Effect(NamedTuple):
     changes: list[Example | Note | Event]
 
 
+class Rival(NamedTuple):
+    """Another open decision that people have compared a decision with."""
+
+    seq: int
+    won: float  # by the decision itself: 1 if it was preferred, 0 if its rival was
+
+
 @dataclass(slots=True)
 class OpenDecision:
     """A decision that waits, with the last value of each position that is open."""
@@ -101,6 +110,7 @@ class OpenDecision:
     values: dict[Position, float | None]
     metrics: dict[tuple[Position, str], float] | None = None  # most have none, and many are open
     asked: bool = False  # whether policies say what they would have done
+    rivals: dict[str, Rival] | None = None  # by id
 
     @property
     def places(self) -> list[Position]:
@@ -115,6 +125,10 @@ class OpenDecision:
             return Example(event, self.seq, self.at, value, position, self.key)
         said = tuple((name, x) for (where, name), x in self.metrics.items() if where == position)
         return Example(event, self.seq, self.at, value, position, self.key, said)
+
+    def comparison(self, event: int, rival: Rival) -> Example:
+        """Return what is learnt of two decisions; `event` closed this one."""
+        return Example(event, self.seq, self.at, rival.won, key=self.key, over=rival.seq)
 
     def record(self, position: Position, name: str, number: float) -> None:
         """Keep a metric of a position; the last value counts."""
@@ -286,6 +300,8 @@ class RewardWindows:
         said, id = payload or event.read(), str(event.id)
         if said.clipped:
             self.counts["clipped"] += 1
+        if said.over is not None:
+            return self._compare(event, said)
         found, position = self.open.get(id), said.position
         if found is None:
             if said.of is None:
@@ -303,6 +319,21 @@ class RewardWindows:
         word = "counted" if found.values[position] is None else "corrected"
         found.values[position] = said.value
         return Effect(word, [])
+
+    def _compare(self, event: Event, said: RewardGiven) -> Effect:
+        """Keep which of two decisions was preferred. Both have to be open."""
+        id, over = str(event.id), str(said.over)
+        won, lost = self.open.get(id), self.open.get(over)
+        if won is None or lost is None or said.late:
+            return Effect("late", [])
+        is_new = won.rivals is None or over not in won.rivals
+        if self.wait == 0.0 and not is_new:
+            return Effect("late", [])  # trained already
+        won.rivals = (won.rivals or {}) | {over: Rival(lost.seq, 1.0)}
+        lost.rivals = (lost.rivals or {}) | {id: Rival(won.seq, 0.0)}
+        if self.wait == 0.0:
+            return Effect("counted", [won.comparison(event.seq, won.rivals[over])])
+        return Effect("counted" if is_new else "corrected", [])
 
     def _cancel(self, event: Event, payload: Any) -> Effect:
         said, id = payload or event.read(), str(event.id)
@@ -383,12 +414,16 @@ class RewardWindows:
         self._look = math.ceil((at + self._unrewarded) / HOUR) * HOUR
 
     def close(self, id: str) -> None:
-        """Close a decision."""
-        del self.open[id]
+        """Close a decision: from now on others cannot be compared with it."""
+        found = self.open.pop(id)
         self._rewarded.pop(id, None)
+        for rival in found.rivals or ():
+            del (self.open[rival].rivals or {})[id]
 
     def _closed(self, found: OpenDecision, event: int) -> list[Example | Note | Event]:
         """Return the examples of a decision whose time is over."""
+        if found.rivals and self.wait:
+            return [found.comparison(event, rival) for rival in found.rivals.values()]
         said = found.values.items()
         if nothing := sum(value is None for _, value in said):
             self.counts["missing"] += nothing

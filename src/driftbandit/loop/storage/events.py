@@ -120,13 +120,17 @@ class Decide(Struct, omit_defaults=True):
 class RewardGiven(Struct, omit_defaults=True):
     """What a decision gave. `of` is the decision's seq, None if it is not there yet. `late`: it is
     from after the decision's window, which no advance has closed yet. Of a pair, in a loop that
-    learns from preferences, `value` is 1 if the first arm was preferred and 0 if the second was."""
+    learns from preferences, `value` is 1 if the first arm was preferred and 0 if the second was.
+    Of two decisions, it is 1 for the one that was preferred `over` the other one with seq `lost`.
+    """
 
     value: float
     clipped: bool
     of: int | None = None
     position: int | None = None
     late: bool = False
+    over: str | None = None
+    lost: int | None = None
 
 
 class Cancel(Struct, omit_defaults=True):

@@ -138,11 +138,14 @@ class Ledger:
         """Return the latest decision at this time or before it; reads all that came after."""
         return next((event(*row) for row in self._ask("decision_before", at)), None)
 
-    def about(self, key: str, since: int = 0) -> tuple[int, list[int]]:
+    def about(self, key: str, since: int = 0, *, compared: bool) -> tuple[int, list[int]]:
         """Return how many decisions a key has after the event `since`, and the seqs of these and of
-        all that was said after it of any of its decisions. Reads all events after it."""
+        all that was said after it of any of its decisions. Reads all events after it. With
+        `compared`, other decisions may have been preferred over them."""
         rows = self._ask("events_of_key", since, self._loop, key)
-        return sum(row[1] == "decide" for row in rows), [row[0] for row in rows]
+        more = self._ask("events_over_key", since, self._loop, key) if compared else []
+        seqs = sorted({row[0] for row in [*rows, *more]})
+        return sum(row[1] == "decide" for row in rows), seqs
 
     def checkpoints(self) -> list[Event]:
         """Return the events of the checkpoints that are kept, oldest first."""

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from driftbandit.loop.candidates.candidate_set import CandidateSet
-from driftbandit.loop.deciding.pairs import SIZE, difference
+from driftbandit.loop.deciding.pairs import difference
 from driftbandit.loop.deciding.payloads import Choice
 from driftbandit.loop.deciding.slates import at_position, readable
 from driftbandit.loop.errors import reading
@@ -83,16 +83,16 @@ class Trainer:
         rows = self._rows(examples)
         if not self.candidates.active:
             if examples:
-                found = [rows[each.decision, each.position] for each in examples]
-                self.learner.train(examples, found)
+                self.learner.train(examples, rows)
             return
         events = self.ledger.events([each.decision for each in changes])
+        row = iter(rows)
         for change in changes:
             event = self.ledger.decision(change.decision, events)
             with self.learner.lock:
                 if isinstance(change, Example):
                     self.candidates.learn(change, event, self.learner)
-                    self.learner.learn(change, rows[change.decision, change.position])
+                    self.learner.learn(change, next(row))
                 else:
                     self.candidates.note(change, event, self.learner)
         with self.learner.lock:
@@ -113,14 +113,18 @@ class Trainer:
             else:
                 self.candidates.switch(change, self.learner)
 
-    def _rows(self, examples: list[Example]) -> dict[RowKey, Floats | None]:
-        """Return what each example is learnt from: the row of its arm, or the difference of both
-        rows of a pair."""
+    def _rows(self, examples: list[Example]) -> list[Floats | None]:
+        """Return what each example is learnt from: the row of its arm, or the difference of the
+        rows of two."""
         if not self.candidates.definition.now.declaration.learns_preferences:
-            return self._single_rows([(each.decision, each.position) for each in examples])
-        seqs = [each.decision for each in examples]
-        rows = self._single_rows([(seq, j) for seq in seqs for j in range(SIZE)])
-        return {(seq, None): difference(rows[seq, 0], rows[seq, 1]) for seq in seqs}
+            keys = [(each.decision, each.position) for each in examples]
+            single = self._single_rows(keys)
+            return [single[key] for key in keys]
+        both = [_compared(each) for each in examples]
+        rows = self._single_rows(list(dict.fromkeys(key for keys in both for key in keys)))
+        pad = self.learner.version.features.pad  # the older decision may know fewer columns
+        whole = {key: None if x is None else pad(x) for key, x in rows.items()}
+        return [difference(whole[first], whole[second]) for first, second in both]
 
     def _single_rows(self, keys: list[RowKey]) -> dict[RowKey, Floats | None]:
         """Return the rows of arms at positions: from memory, or encoded again from the log."""
@@ -161,6 +165,13 @@ class Trainer:
         context, (arm,) = at_position(version.features, context, arms, key[1])  # type: ignore
         if made.reign == version.reign or _can_read(version, context, arm):
             found.setdefault(version.name, []).append((key, context, arm))
+
+
+def _compared(example: Example) -> tuple[RowKey, RowKey]:
+    """Return the rows that a preference compares: those of a pair, or those of two decisions."""
+    if example.over is not None:
+        return (example.decision, None), (example.over, None)
+    return (example.decision, 0), (example.decision, 1)
 
 
 def _can_read(version: Version, context: Any, arm: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from driftbandit.loop.errors import LedgerError
 from driftbandit.loop.state.clock import BOUND, judged, judged_by_events
 from driftbandit.loop.state.reward_windows import Effect, RewardWindows
-from driftbandit.loop.storage.events import SILENT, Bill, Event, Repair, encode
+from driftbandit.loop.storage.events import SILENT, Bill, Event, Repair, RewardGiven, encode
 from driftbandit.loop.storage.ledger import Ledger
 from driftbandit.loop.writing.pending import Pending
 
@@ -103,6 +103,9 @@ class Sequencer:
         windows, kind, payload = self._windows, pending.kind, pending.payload
         if pending.at is not None:
             self._check_ahead(pending, at)
+        if kind == "reward" and payload.over is not None:
+            self._complete_comparison(payload, id, at)
+            return
         payload.of = self._decision(id, kind, payload.position)
         if windows.accounts.by_name:
             self._charge(kind, payload, id)
@@ -110,6 +113,27 @@ class Sequencer:
             self._cancelled.add(id)
         if kind == "reward":
             payload.late = windows.is_over(id, at)
+
+    def _complete_comparison(self, payload: RewardGiven, id: str, at: float) -> None:
+        """Say which decisions are compared: each played one arm, and is in the log."""
+        over = str(payload.over)
+        payload.of, payload.lost = self._played(id), self._played(over)
+        payload.late = self._windows.is_over(id, at) or self._windows.is_over(over, at)
+
+    def _played(self, id: str) -> int:
+        """Return the seq of a decision for one arm."""
+        found = self._find(id)
+        if found is None:
+            raise ValueError(
+                f"decision {id!r} is not in the log: it was never made, or retention or an erasure "
+                "has removed it, so it cannot be compared"
+            )
+        if found[1] is not None:
+            raise ValueError(
+                f"decision {id!r} showed a pair: say which of its arms was better with "
+                "prefer(id, position)"
+            )
+        return found[0]
 
     def stored(self) -> None:
         """Forget the group: the ledger finds its events from now on."""

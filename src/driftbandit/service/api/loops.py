@@ -196,7 +196,8 @@ async def reward(call: Call) -> Reply:
 
 
 async def prefer(call: Call) -> Reply:
-    said = {"id": call.path["id"], "position": call.body.position, "at": call.body.at}
+    said = {"id": call.path["id"], "at": call.body.at}
+    said |= {"position": call.body.position, "over": call.body.over}
     return Reply(200, m.OutcomeResponse(await call.submit_one("prefer", said)))
 
 

@@ -92,9 +92,11 @@ class RewardRequest(Struct, forbid_unknown_fields=True):
 
 
 class PreferenceRequest(Struct, forbid_unknown_fields=True):
-    """Which arm of a pair was better: that at `position` 0 or 1."""
+    """Which of two arms was better. Of a pair, that at `position` 0 or 1; or the one of this
+    decision rather than that of the decision `over`, which played one arm, too."""
 
-    position: int
+    position: int | None = None
+    over: str | None = None
     at: At = None
 
 

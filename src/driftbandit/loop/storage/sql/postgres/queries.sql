@@ -84,6 +84,10 @@ SELECT seq, kind, at, id, key, data, k, v FROM event
 SELECT seq, kind FROM event WHERE loop = %s AND seq > %s AND id IN (
   SELECT id FROM event WHERE loop = %s AND key = %s AND kind = 'decide') ORDER BY seq
 
+-- name: events_over_key
+SELECT seq FROM event WHERE loop = %s AND seq > %s AND kind = 'reward' AND data::json ->> 'over' IN (
+  SELECT id FROM event WHERE loop = %s AND key = %s AND kind = 'decide') ORDER BY seq
+
 -- name: blank_events
 UPDATE event SET kind = 'erased', id = NULL, key = NULL, data = '{}', k = NULL,
   seal = substr(seal, 1, 64)  -- without the salt

@@ -84,6 +84,10 @@ SELECT seq, kind, at, id, key, data, k, v FROM event
 SELECT seq, kind FROM event WHERE loop = ? AND seq > ? AND id IN (
   SELECT id FROM event WHERE loop = ? AND key = ? AND kind = 'decide') ORDER BY seq
 
+-- name: events_over_key
+SELECT seq FROM event WHERE loop = ? AND seq > ? AND kind = 'reward' AND json_extract(data, '$.over') IN (
+  SELECT id FROM event WHERE loop = ? AND key = ? AND kind = 'decide') ORDER BY seq
+
 -- name: blank_events
 UPDATE event SET kind = 'erased', id = NULL, key = NULL, data = '{}', k = NULL,
   seal = substr(seal, 1, 64)  -- without the salt
