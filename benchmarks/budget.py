@@ -278,13 +278,18 @@ def missed(line: dict[str, Any]) -> list[str]:
 def row(line: dict[str, Any]) -> list[str]:
     """Cells of the table."""
     half = f"{float(line['half']):.0f}" if line["half"] else ""
-    over = [f"{100.0 * float(line[key]):+.2f} %" for key in ("overspend", "worst")]
+    parts = (("overspend", "most overspend"), ("worst", "worst of all"))
+    over = [" ".join((percent(line[mean]), f"({percent(line[most])})")) for mean, most in parts]
     quality = f"{float(line['quality']):.4f}"
     return [line["scenario"], f"${line['dollars']}", line["player"], quality, *over, half]
 
 
-HEAD = ["scenario", "ceiling", "", "quality", "overspend of the second half"]
-HEAD += ["worst 500 decisions", "decisions until half of the newcomer's share"]
+def percent(part: Any) -> str:
+    return f"{100.0 * float(part):+.2f} %"
+
+
+HEAD = ["scenario", "ceiling", "", "quality", "overspend of the second half (worst seed)"]
+HEAD += ["worst 500 decisions (worst seed)", "decisions until half of the newcomer's share"]
 
 
 def table() -> str:
@@ -313,6 +318,12 @@ def ahead() -> str:
 def steadier() -> str:
     """Return in how many cases the peer's worst window is below ours."""
     return cases_won("paretobandit", "worst", -1.0)
+
+
+def most(column: str) -> str:
+    """Return the largest number that a column has for ours in any case."""
+    ours = (line for line in stored("budget") if line["player"] == "driftbandit")
+    return percent(max(float(line[column]) for line in ours)).lstrip("+")
 
 
 def stored_cost() -> str:

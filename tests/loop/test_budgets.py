@@ -293,7 +293,10 @@ def test_a_total_stops_at_the_default():
         assert made.role == "spent"
         assert made.probability == 1.0
         assert loop.health().budget["cost"].concern
-        assert any("used up" in each for each in loop.health().concerns)
+        (said,) = (each for each in loop.health().concerns if "used up" in each)
+        over = -loop.health().budget["cost"].left  # the default costs something, too
+        assert over >= 1.0
+        assert f"{over:.3g} more is spent" in said
         assert loop.decide({"p": [0, 0]}, default="small", at=3700).role == "active"
         with pytest.raises(ValueError, match="with on_empty='default' of budget 'cost' every"):
             loop.decide({"p": [0, 0]}, at=3800)

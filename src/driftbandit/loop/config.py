@@ -128,7 +128,8 @@ class Budget(Recipe):
     arms by reward less a price on their cost, which moves so that the mean is kept.
 
     A total is spread over what is left of its period. With on_empty="default" the default is played
-    once the rest pays for no arm; with "price" the cheapest arms go on.
+    once the rest pays for no arm, whatever it costs: let it cost nothing; with "price" the cheapest
+    arms go on.
 
     >>> Budget("cost", mean=0.002)
     Budget(metric='cost', mean=0.002, per=None, total=None, on_empty='price')

@@ -30,7 +30,8 @@ class BudgetStatus(NamedTuple):
     def concern(self, name: str) -> str:
         """Return why the budget cannot be kept; "" if it can."""
         if self.left is not None and self.left < self.cheapest:
-            return f"budget {name!r} is used up until its next period"
+            more = f", and {-self.left:.3g} more is spent" if self.left < 0.0 else ""
+            return f"budget {name!r} is used up until its next period{more}"
         if self.decisions >= ENOUGH and self.cheapest > self.bound:
             return (
                 f"budget {name!r} cannot be kept: even the cheapest arm costs {self.cheapest:.3g}, "
