@@ -37,10 +37,10 @@ SHOP = Features(
 # A reference implementation: every term by its name, from the definition.
 
 
-def naive_block(name, feature, value):
+def naive_block(name, feature, value, encoding=3):
     """Coordinates of one value by name."""
     gone = value is None or (isinstance(value, float) and math.isnan(value))
-    out = dict.fromkeys(feature.coordinates(name), 0.0)
+    out = dict.fromkeys(feature.coordinates(name, encoding), 0.0)
     if isinstance(feature, Category):
         room = feature.size or feature.room
         if feature.values is None or (room and not gone and value not in feature.values):
@@ -65,6 +65,10 @@ def naive_block(name, feature, value):
         place = math.log(value / feature.low) / math.log(feature.high / feature.low)
     else:
         place = (value - feature.low) / (feature.high - feature.low)
+    if feature.curve and encoding == 3:
+        bends = range(1, feature.curve)
+        found = {f"{name} bend {k}": 0.7 * math.sin(k * math.pi * place) / k for k in bends}
+        return out | {name: 2.0 * place - 1.0} | found
     if feature.curve:
         norm = math.sqrt(sum(1.0 / k**2 for k in range(1, feature.curve + 1)))
         heights = {k: math.cos(k * math.pi * place) / k / norm for k in range(1, feature.curve + 1)}
@@ -90,7 +94,8 @@ def naive_signs(size, keep):
 def naive_row(features, context, arm):
     """x by term, before folding; only for declarations that never grew."""
     sides = [
-        {"1": {"1": 1.0}} | {n: naive_block(n, f, raw.get(n)) for n, f in declared.items()}
+        {"1": {"1": 1.0}}
+        | {n: naive_block(n, f, raw.get(n), features.encoding) for n, f in declared.items()}
         for declared, raw in ((features.context, context), (features.arm, arm))
     ]
     pairs = [
@@ -213,7 +218,7 @@ def declared(draw, dim=None):
     if context and draw(st.booleans()):
         pairs = [(c, a) for c in context for a in arm]
         interactions = draw(st.lists(st.sampled_from(pairs), unique=True))
-    encoding = draw(st.sampled_from([1, 2]))
+    encoding = draw(st.sampled_from([1, 2, 3]))
     return Features(context=context, arm=arm, interactions=interactions, dim=dim, encoding=encoding)
 
 
@@ -285,7 +290,7 @@ def random_column(rng):
     return kind, feature, None if rng.random() < 0.1 else value
 
 
-@pytest.mark.parametrize("encoding", [1, 2])
+@pytest.mark.parametrize("encoding", [1, 2, 3])
 def test_no_declaration_gives_rows_above_its_norm(encoding):
     """Any mixture of kinds, exact or folded, also after growth: each kind comes many times."""
     rng, met, longest = np.random.default_rng(encoding), Counter(), 0.0
@@ -629,7 +634,7 @@ def test_folding_is_said_once_and_in_the_repr(caplog):
 
 def test_a_problem_follows():
     assert SHOP.problem() == SHOP.problem(Bernoulli())
-    assert SHOP.problem().dim == 100
+    assert SHOP.problem().dim == 90
     assert SHOP.under(1).problem().dim == 60
 
     class Reward:
@@ -755,7 +760,7 @@ def test_bad_values_of_other_columns(feature, value, words):
         (lambda: Number(0, 1, cyclic=True, curve=True), "cyclic or curve"),
         (lambda: Category(size=3, room=2), "room= is for"),
         (lambda: Category(["a"], room=-1), "room must be"),
-        (lambda: Features(arm={"a": Flag()}, encoding=3), "from 1 to 2"),
+        (lambda: Features(arm={"a": Flag()}, encoding=4), "from 1 to 3"),
         (lambda: Features(arm={}), "all arms look the same"),
         (lambda: Features(arm=[Flag()]), "arm must be a mapping"),
         (lambda: Features(arm={"a": 3}), "'a' must be a Number"),
@@ -810,7 +815,7 @@ def test_a_frame_without_rows_gives_none():
 
 
 def test_theta_must_fit():
-    with pytest.raises(ValueError, match=r"shape \(100,\)"):
+    with pytest.raises(ValueError, match=r"shape \(90,\)"):
         SHOP.contributions({}, {}, np.zeros(3))
 
 
@@ -923,15 +928,15 @@ def test_declaring_and_encoding_load_neither_compilers_nor_frames():
 
 
 def test_a_number_of_an_arm_is_a_curve_unless_it_says_otherwise():
-    assert SHOP.arm["price"] == Number(0, 100, curve=True) == Number(0, 100, curve=5)
+    assert SHOP.arm["price"] == Number(0, 100, curve=True) == Number(0, 100, curve=4)
     assert SHOP.context["age"] == Number(18, 90)
     assert SHOP.context["age"].width == 2
     line = Features(arm={"price": Number(0, 100, curve=False)})
     assert line.terms == ("1", "price", "price missing")
     for high, log in ((49, False), (50, True), (128, True)):
         (batch,) = Features(arm={"batch": Number(1, high)}).arm.values()
-        assert batch == Number(1, high, curve=5, log=log)
-    for said in (Number(1, 128, curve=5), Number(1, 128, curve=False), Number(0, 128, curve=5)):
+        assert batch == Number(1, high, curve=4, log=log)
+    for said in (Number(1, 128, curve=4), Number(1, 128, curve=False), Number(0, 128, curve=4)):
         assert Features(arm={"batch": said}).arm["batch"] == said
     told = Features(context={"load": Number(1, 128)}, arm={"batch": Number(0, 1)})
     assert told.context["load"] == Number(1, 128, log=False)
@@ -947,10 +952,10 @@ def test_a_scale_that_is_not_said_differs_from_a_plain_one():
     assert [Recipe.from_dict(each.to_dict()) for each in (said, unsaid)] == [said, unsaid]
     assert [copy.copy(each) for each in (said, unsaid)] == [said, unsaid]
     plain, chosen = (Features(arm={"batch": each}) for each in (said, unsaid))
-    assert plain.arm["batch"] == Number(1, 128, curve=5)
-    assert chosen.arm["batch"] == Number(1, 128, curve=5, log=True)
-    row = plain.encode({}, [{"batch": 64.5}])[0]
-    assert row[plain.terms.index("batch wave 2")] == row.min() < 0.0  # the middle is 64.5
+    assert plain.arm["batch"] == Number(1, 128, curve=4)
+    assert chosen.arm["batch"] == Number(1, 128, curve=4, log=True)
+    rows = [f.encode({}, [{"batch": 64.5}])[0, 1] for f in (plain, chosen)]
+    assert rows[0] == 0.0 < rows[1]  # the middle is 64.5 on a plain scale
     for each in (said, unsaid):  # a number of a context was a plain line, and is one
         stored = Features(context={"load": each}, arm={"a": Flag()}).to_dict()["context"]["load"]
         assert stored == {
@@ -996,6 +1001,38 @@ def test_what_version_0_2_stored_means_what_it_meant():
         arm={"price": Number(1, 100)}
     ).under(1)
     assert old.grow(arm={"age": Number(0, 9)}).terms[3:] == ("age", "age missing")
+
+
+def test_curves_of_the_encoding_before_are_waves():
+    """What was declared before curves were a line and bends keeps its numbers and names."""
+    stored = {
+        "type": "Features",
+        "context": {},
+        "arm": {"price": {**Number(0, 100, required=True, log=False).to_dict(), "curve": 5}},
+        "interactions": None,
+        "dim": 128,
+        "base": None,
+        "encoding": 2,
+    }
+    old = Recipe.from_dict(stored)
+    assert old.to_dict() == stored
+    assert old == Features(arm={"price": Number(0, 100, required=True)}).under(2)
+    assert old.terms == ("1", *(f"price wave {k}" for k in range(1, 6)))
+    heights = np.cos(0.3 * np.pi * np.arange(1, 6)) / np.arange(1, 6)
+    row = np.append(1.0, heights / math.sqrt(sum(1 / k**2 for k in range(1, 6)))) / math.sqrt(2)
+    assert np.allclose(old.encode({}, [{"price": 30}])[0], row, rtol=0, atol=1e-15)
+    assert old.grow(arm={"age": Number(0, 9)}).terms[6] == "age wave 1"
+
+
+def test_a_curve_is_the_line_and_bends_that_are_zero_at_both_ends():
+    line, curve = (
+        Features(arm={"price": Number(0, 100, required=True, curve=n)}) for n in (False, 8)
+    )
+    prices = [{"price": float(price)} for price in np.linspace(0, 100, 201)]
+    X, bent = line.encode({}, prices), curve.encode({}, prices)
+    assert np.array_equal(bent[:, :2], X)  # what is learnt of a line needs no bend
+    assert np.allclose(bent[[0, -1], 2:], 0.0, atol=1e-15)
+    assert np.linalg.norm(bent, axis=1).max() == pytest.approx(1.0, abs=1e-12)
 
 
 def test_the_largest_of_many_values_may_lie_inside():

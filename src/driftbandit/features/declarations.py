@@ -18,9 +18,12 @@ from driftbandit import validate
 from driftbandit.features import projections
 from driftbandit.recipe import Recipe
 
-WAVES = 5  # of a curve, unless it says how many: see `make bench-declarations`
+ENCODING = 3  # raised when the same declaration gives other numbers: part of a fingerprint
+BENDS_SINCE = 3  # the encoding from which on curves are a line and bends; before, cosine waves
+CURVE = 4  # coordinates of a curve, unless it says how many: see `make bench-declarations`
+CURVE_BEFORE = {2: 5}  # the same in an older encoding
 SPAN = 50.0  # high over low, from which on a curve has a logarithmic scale by default
-MOST_WAVES = 32
+MOST_CURVE = 32
 SLOTS = 48  # names of items that are held, unless the column says how many
 MOST_NUMBERS = 4096  # of a vector that is projected
 
@@ -50,11 +53,11 @@ class Feature(Recipe):
         """A legal value."""
         raise NotImplementedError
 
-    def coordinates(self, name: str) -> list[str]:
+    def coordinates(self, name: str, encoding: int = ENCODING) -> list[str]:
         """A name for every coordinate; the last is that of missing values."""
-        return self._names(name) + [f"{name} {self.rest}"] * (not self.required)
+        return self._names(name, encoding) + [f"{name} {self.rest}"] * (not self.required)
 
-    def _names(self, name: str) -> list[str]:
+    def _names(self, name: str, encoding: int) -> list[str]:
         raise NotImplementedError
 
     def _check_required(self) -> None:
@@ -82,19 +85,19 @@ class Number(Feature):
     | none | one, from -1 at `low` to 1 at `high` |
     | `log` | the same on a logarithmic scale, for prices, counts and times; needs `low` above 0 |
     | `cyclic` | cosine and sine: `high` is `low` again, as in hours from 0 to 24 |
-    | `curve` | as many waves as it says, so that the best value may lie inside; True means 5 |
+    | `curve` | as many as it says, 4 for True: the line and bends; the best value may lie inside |
 
     With a line alone the best of all values is always an end. So a number of an arm is a curve
     unless it is cyclic or has `curve=False`, and a number of the context is a line unless it has
     `curve=True`. If such a curve has `low` above 0 and `high` at least 50 times `low`, its scale is
-    logarithmic; `log=False` or `curve=5` says that it is not. Wave k of n is cos(k pi u) / k, with
-    u from 0 at `low` to 1 at `high`: slow waves weigh more, so a curve is smooth until rewards say
-    otherwise.
+    logarithmic; `log=False` or `curve=4` says that it is not. Bend k is 0.7 sin(k pi u) / k, with u
+    from 0 at `low` to 1 at `high`: the line weighs most and slow bends more than fast ones, so a
+    curve is nearly a line until rewards say otherwise.
 
     >>> Number(0, 24, cyclic=True).coordinates("hour")
     ['hour cos', 'hour sin', 'hour missing']
     >>> Number(0, 100, curve=3, required=True).coordinates("price")
-    ['price wave 1', 'price wave 2', 'price wave 3']
+    ['price', 'price bend 1', 'price bend 2']
     """
 
     low: float
@@ -103,7 +106,7 @@ class Number(Feature):
     cyclic: bool = False
     log: bool | None = None  # None: not said, until `Features` decides
     required: bool = False
-    curve: int | None = None  # waves, 0 for a line; None: a line, until `Features` has it for arms
+    curve: int | None = None  # 0 for a line; None: a line, until `Features` has it for arms
     absent: ClassVar[Mapping[str, Any]] = {"curve": None}
 
     def __post_init__(self) -> None:
@@ -123,23 +126,25 @@ class Number(Feature):
                 f"a logarithmic Number needs low above 0, got {low:g}: pass the smallest value "
                 "that matters; smaller ones, such as 0, count as low"
             )
-        self._set(low=low, high=high, curve=self._waves())
+        self._set(low=low, high=high, curve=self._curve_size())
         if self.log is None and not self._may_be_log:
             self._set(log=False)
         if not self.ends[1] > self.ends[0]:
             raise ValueError(f"low={low!r} and high={high!r} are too close to tell apart")
 
-    def _waves(self) -> int | None:
-        """Return `curve` as a number of waves."""
+    def _curve_size(self) -> int | None:
+        """Return `curve` as a number of coordinates."""
         given: Any = self.curve
         if given is None or given is False:
             return None if given is None else 0
-        waves = WAVES if given is True else validate.count("curve", given, "waves", least=0)
-        if waves and self.cyclic:
+        size = CURVE if given is True else validate.count("curve", given, "coordinates", least=0)
+        if size and self.cyclic:
             raise ValueError("a cyclic Number is a curve already: pass cyclic or curve")
-        if waves > MOST_WAVES:
-            raise ValueError(f"curve must be at most {MOST_WAVES} waves, such as 5, got {waves}")
-        return waves
+        if size > MOST_CURVE:
+            raise ValueError(
+                f"curve must be at most {MOST_CURVE} coordinates, such as {CURVE}, got {size}"
+            )
+        return size
 
     @property
     def _may_be_log(self) -> bool:
@@ -147,13 +152,13 @@ class Number(Feature):
         spans = self.low >= validate.SMALLEST and self.high >= SPAN * self.low
         return spans and self.curve is None and not self.cyclic
 
-    @property
-    def of_arm(self) -> Number:
-        """The number as arms have it: a curve, unless it says what it is; on a logarithmic scale
-        if it spans that much, because five waves over 1 to 128 cannot tell 1 from 4."""
+    def of_arm(self, encoding: int) -> Number:
+        """Return the number as arms have it: a curve, unless it says what it is; on a logarithmic
+        scale if it spans that much, because few bends over 1 to 128 cannot tell 1 from 4."""
         if self.curve is not None or self.cyclic:
             return self
-        return dataclasses.replace(self, curve=WAVES, log=self.log is not False)
+        size = CURVE_BEFORE.get(encoding, CURVE)
+        return dataclasses.replace(self, curve=size, log=self.log is not False)
 
     @property
     def of_context(self) -> Number:
@@ -177,9 +182,11 @@ class Number(Feature):
         said = super().__repr__()  # a plain scale is worth a word only where arms have another one
         return said if self._may_be_log else said.replace(", log=False", "")
 
-    def _names(self, name: str) -> list[str]:
-        if self.curve:
+    def _names(self, name: str, encoding: int) -> list[str]:
+        if self.curve and encoding < BENDS_SINCE:
             return [f"{name} wave {k}" for k in range(1, self.curve + 1)]
+        if self.curve:
+            return [name] + [f"{name} bend {k}" for k in range(1, self.curve)]
         return [f"{name} cos", f"{name} sin"] if self.cyclic else [name]
 
 
@@ -208,7 +215,7 @@ class Flag(Feature):
     def example(self) -> bool:
         return True
 
-    def _names(self, name: str) -> list[str]:
+    def _names(self, name: str, encoding: int) -> list[str]:
         return [name]
 
 
@@ -269,7 +276,7 @@ class Category(Feature):
         places = self.size or self.room
         return 1.0 - (1.0 - 1.0 / places) ** (n - 1) if places else 1.0
 
-    def _names(self, name: str) -> list[str]:
+    def _names(self, name: str, encoding: int) -> list[str]:
         listed = [f"{name}={value}" for value in self.values or ()]
         return listed + [f"{name}#{j}" for j in range(self._values - len(listed))]
 
@@ -311,7 +318,7 @@ class Item(Feature):
     def example(self) -> str:
         return ""
 
-    def coordinates(self, name: str) -> list[str]:
+    def coordinates(self, name: str, encoding: int = ENCODING) -> list[str]:
         """Return the coordinate of a new item, and of those that hold a slot."""
         return [f"{name} new"] + [f"{name} slot {k + 1}" for k in range(self.slots)]
 
@@ -395,7 +402,7 @@ class Vector(Feature):
     def example(self) -> list[float]:
         return [0.0] * self.size
 
-    def _names(self, name: str) -> list[str]:
+    def _names(self, name: str, encoding: int) -> list[str]:
         part = "" if self.keep is None else "part "
         return [f"{name}[{part}{j}]" for j in range(self.kept)]
 

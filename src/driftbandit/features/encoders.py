@@ -9,18 +9,27 @@ list and terms that are folded, has a hash that never changes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit.features import values
 from driftbandit.features.columns import Columns, Mappings
-from driftbandit.features.declarations import Category, Feature, Flag, Item, Number, Vector
+from driftbandit.features.declarations import (
+    BENDS_SINCE,
+    ENCODING,
+    Category,
+    Feature,
+    Flag,
+    Item,
+    Number,
+    Vector,
+)
 from driftbandit.problem import FIRST_NAME
 from driftbandit.validate import nearest, show
 
@@ -31,6 +40,7 @@ Counts = MutableMapping[tuple[str, str], int]
 
 ONE = "1"  # the name of the constant, coordinate 0 of each side
 REMEMBERED = 1 << 14  # hashed texts per column
+BEND = 0.7  # height of the first bend, in ends of the line: see `make bench-declarations`
 
 
 def stable(text: str) -> int:
@@ -61,6 +71,38 @@ def count(counts: Counts | None, name: str, what: str, n: int) -> None:
     """Add n to the values of a column that were missing, unknown or clipped."""
     if counts is not None and n:
         counts[name, what] = counts.get((name, what), 0) + n
+
+
+@lru_cache
+def scales(n: int) -> list[float]:
+    """Return how high the bends of a curve of n coordinates are: `BEND`/k. With u(1 - u) pi^2/2,
+    the sum of sin(k pi u)^2/k^2 over all k, line and bends have norm 1 at most."""
+    return [BEND / k for k in range(1, n)]
+
+
+def bends(place: float, height: list[float]) -> list[float]:
+    """Return a place from -1 to 1 and height_k sin(k pi u), u = (place + 1)/2, by
+    sin(k a) = 2 cos(a) sin((k-1) a) - sin((k-2) a)."""
+    angle = (0.5 * math.pi) * (place + 1.0)
+    before, now, double, found = 0.0, math.sin(angle), 2.0 * math.cos(angle), [place]
+    for each in height:
+        found.append(now * each)
+        before, now = now, double * now - before
+    return found
+
+
+def many_bends(place: Floats, height: list[float]) -> Floats:
+    """Return the same of many places (m, N), with the same bits, (coordinates, m, N)."""
+    angle = ((0.5 * math.pi) * (place + 1.0)).ravel().tolist()
+    out = np.empty((1 + len(height), *place.shape))
+    out[0] = place
+    double = 2.0 * np.array(list(map(math.cos, angle))).reshape(place.shape)
+    now = np.array(list(map(math.sin, angle))).reshape(place.shape)  # NumPy's own may differ
+    before = np.zeros(place.shape)
+    for k, each in enumerate(height, start=1):
+        np.multiply(now, each, out=out[k])
+        before, now = now, double * now - before
+    return out
 
 
 @lru_cache
@@ -95,17 +137,31 @@ def many_waves(place: Floats, height: list[float]) -> Floats:
     return out
 
 
+class Curve(NamedTuple):
+    """How a number becomes n coordinates: factors of n, and functions of one place and of many."""
+
+    factors: Callable[[int], list[float]]
+    one: Callable[[float, list[float]], list[float]]
+    many: Callable[[Floats, list[float]], Floats]
+
+
+WAVE_CURVE, BEND_CURVE = Curve(heights, waves, many_waves), Curve(scales, bends, many_bends)
+
+
 class Reals:
     """Numbers and flags. A slot each; a cyclic number has another one for the sine, and a curve
-    one for every wave after the first."""
+    one for every coordinate after the first."""
 
-    def __init__(self, features: Mapping[str, Number | Flag], starts: Mapping[str, int]) -> None:
+    def __init__(
+        self, features: Mapping[str, Number | Flag], starts: Mapping[str, int], encoding: int
+    ) -> None:
         self.features, names = features, list(features)
+        self.curve = WAVE_CURVE if encoding < BENDS_SINCE else BEND_CURVE
         self.logs = [k for k, f in enumerate(features.values()) if f.log]
         slots = [f.width - (not f.required) for f in features.values()]
         more = [(k, j) for k, n in enumerate(slots) for j in range(1, n)]
-        waves = [f.curve or 0 for f in features.values()]
-        more.sort(key=lambda each: (waves[each[0]], each[1]))  # of curves, wave by wave
+        sizes = [f.curve or 0 for f in features.values()]
+        more.sort(key=lambda each: (sizes[each[0]], each[1]))  # of curves, one after the other
         self.labels = names + [names[k] for k, _ in more]
         self.at = [starts[n] for n in names] + [starts[names[k]] + j for k, j in more]
         self.gone = np.array([starts[n] + f.width - 1 for n, f in features.items()])
@@ -128,14 +184,14 @@ class Reals:
         return np.array([[getattr(f, name)] for f in self.features.values()])
 
     def _curves(self) -> list[tuple[list[int], list[float], slice]]:
-        """Return numbers that are curves, together if they have as many waves: which they are,
-        the heights of the waves, and the further slots, wave by wave."""
+        """Return numbers that are curves, together if they have as many coordinates: which they
+        are, their factors, and the further slots, coordinate by coordinate."""
         curves = [(f.curve, k) for k, f in enumerate(self.features.values()) if f.curve]
         found = []
         for n in sorted({n for n, _ in curves}):
             own = [k for each, k in curves if each == n]
             start = self.more[own[0]][0] if n > 1 else 0
-            found.append((own, heights(n), slice(start, start + (n - 1) * len(own))))
+            found.append((own, self.curve.factors(n), slice(start, start + (n - 1) * len(own))))
         return found
 
     def _plain(self) -> list[Any]:
@@ -146,7 +202,7 @@ class Reals:
             (
                 *(k + 1, name, types[type(f)], f.low, f.high, middle, scale, f.log),
                 tuple(slot + 1 for slot in self.more.get(k, ())),
-                heights(f.curve) if f.curve else None,
+                self.curve.factors(f.curve) if f.curve else None,
                 None if f.required else gone,
             )
             for k, ((name, f), middle, scale, gone) in enumerate(
@@ -174,9 +230,9 @@ class Reals:
                 return False
             place = ((math.log(x) if log else x) - middle) * scale
             value[k] = place
-            if curve:
-                for slot, height in zip((k, *more), waves(place, curve)):
-                    value[slot] = height
+            if curve is not None:
+                for slot, each in zip((k, *more), self.curve.one(place, curve)):
+                    value[slot] = each
             elif more:
                 angle = math.pi * place
                 value[k], value[more[0]] = math.cos(angle), math.sin(angle)
@@ -198,7 +254,7 @@ class Reals:
             angle = (math.pi * place[k]).tolist()
             value[k], value[sine] = list(map(math.cos, angle)), list(map(math.sin, angle))
         for own, curve, more in self.curves:
-            found = many_waves(place[own], curve)
+            found = self.curve.many(place[own], curve)
             value[own] = found[0]
             value[more] = found[1:].reshape(more.stop - more.start, place.shape[1])
         if odd and odd > self._fill_missing(raw, at, value, counts):
@@ -415,13 +471,16 @@ class Side:
     fills a slot.
     """
 
-    def __init__(self, features: Mapping[str, Feature]) -> None:
+    def __init__(self, features: Mapping[str, Feature], encoding: int = ENCODING) -> None:
         self.names, self.features = frozenset(features), features
         self.coordinates, self.starts = [ONE], {ONE: 0}
         for name, feature in features.items():
             self.starts[name] = len(self.coordinates)
-            self.coordinates += feature.coordinates(name)
-        parts = [part(own, self.starts) for part, own in _by_kind(features)]
+            self.coordinates += feature.coordinates(name, encoding)
+        parts = [
+            part(own, self.starts, encoding) if part is Reals else part(own, self.starts)
+            for part, own in _by_kind(features)
+        ]
         self.labels = [ONE] + [label for part in parts for label in part.labels]
         self._at = np.array([0] + [at for part in parts for at in part.at])[:, None]
         self._ones = np.ones(self._at.shape)

@@ -16,7 +16,7 @@ from driftbandit import validate
 from driftbandit.families import Bernoulli, Family
 from driftbandit.features import validation
 from driftbandit.features.columns import Columns, Frame
-from driftbandit.features.declarations import Feature, Number
+from driftbandit.features.declarations import ENCODING, Feature, Number
 from driftbandit.features.encoders import Counts, count, stable
 from driftbandit.features.plan import EncodingPlan, log
 from driftbandit.problem import Problem
@@ -24,8 +24,7 @@ from driftbandit.recipe import Recipe
 
 Floats = NDArray[np.float64]
 
-ENCODING = 2  # raised when the same declaration gives other numbers: part of `version`
-LARGEST = {1: 64, 2: 128}  # coordinates up to which terms keep their own, by encoding
+LARGEST = {1: 64, 2: 128, 3: 128}  # coordinates up to which terms keep their own, by encoding
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -38,7 +37,7 @@ class Features(Recipe):
     are folded by signed hashing; `repr` says so. `dim=256` is another limit, `dim="exact"` none.
     Scales follow from the declaration and never change; a row has norm at most `norm`, which is 1
     unless the declaration has grown. `encoding` is the version of these rules: a ledger of version
-    0.2 keeps 1, in which numbers of arms are lines and the limit is 64.
+    0.2 keeps 1, in which numbers of arms are lines and the limit is 64. In 2 curves were waves.
 
     >>> from driftbandit import Category, Number
     >>> features = Features(
@@ -66,7 +65,9 @@ class Features(Recipe):
         self._set(_given=(context, arm, self.dim))
         dim = validation.dim(self.dim)
         if self.encoding > 1:  # defaults are resolved now, and stored
-            arm = {n: f.of_arm if isinstance(f, Number) else f for n, f in arm.items()}
+            arm = {
+                n: f.of_arm(self.encoding) if isinstance(f, Number) else f for n, f in arm.items()
+            }
             dim = self.limit if dim is None else dim
         context, arm = (
             {n: f.of_context if isinstance(f, Number) else f for n, f in side.items()}

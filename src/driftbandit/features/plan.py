@@ -114,8 +114,10 @@ class EncodingPlan:
     """Tables over all pairs of coordinates: where a product goes and with which weight."""
 
     def __init__(self, features: Features) -> None:
-        self.context = Side({n: features.context[n] for n in _ordered(features, "context")})
-        self.arm = Side({n: features.arm[n] for n in _ordered(features, "arm")})
+        self.context, self.arm = (
+            Side({n: declared[n] for n in _ordered(features, side)}, features.encoding)
+            for side, declared in (("context", features.context), ("arm", features.arm))
+        )
         self.pairs, square, limit = all_pairs(features), squares(features), room(features)
         shape = len(self.context.coordinates), len(self.arm.coordinates)
         self._bucket, self._weight = np.zeros(shape, dtype=np.intp), np.zeros(shape)

@@ -13,7 +13,7 @@ import numpy as np
 from driftbandit import validate
 from driftbandit.features import values
 from driftbandit.features.columns import Frame, refuse_unknown
-from driftbandit.features.declarations import WAVES, Category, Feature, Flag, Number, Vector
+from driftbandit.features.declarations import CURVE, Category, Feature, Flag, Number, Vector
 from driftbandit.features.features import Features
 from driftbandit.features.projections import FEWEST, unit
 
@@ -61,7 +61,7 @@ def _of_arm(feature: Feature) -> Feature:
     """A number of an arm as a curve on the scale that the sample has."""
     if not isinstance(feature, Number) or feature.log or feature.cyclic:
         return feature
-    return replace(feature, curve=WAVES)
+    return replace(feature, curve=CURVE)
 
 
 def _column(name: str, column: list[Any]) -> Proposal:

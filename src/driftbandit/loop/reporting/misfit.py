@@ -183,7 +183,7 @@ def _remedy(name: str, feature: Feature, features: Features) -> str:
     if isinstance(feature, Number) and not feature.cyclic:
         if not feature.curve:
             return f"declare {name} as a curve (curve=True) or as a category"
-        return f"declare {name} with more waves than curve={feature.curve}, or as a category"
+        return f"declare {name} with more bends than curve={feature.curve} has, or as a category"
     if isinstance(feature, Category) and (feature.values is None or feature.room):
         return f"values of {name} share coordinates: list its values, or raise its size or room"
     if features.folded:
