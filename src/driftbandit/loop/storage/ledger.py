@@ -138,7 +138,7 @@ class Ledger:
         """Return the latest decision at this time or before it; reads all that came after."""
         return next((event(*row) for row in self._ask("decision_before", at)), None)
 
-    def about(self, key: str, since: int = 0, *, compared: bool) -> tuple[int, list[int]]:
+    def about(self, key: str, since: int = 0, *, compared: bool = False) -> tuple[int, list[int]]:
         """Return how many decisions a key has after the event `since`, and the seqs of these and of
         all that was said after it of any of its decisions. Reads all events after it. With
         `compared`, other decisions may have been preferred over them."""
