@@ -1,13 +1,17 @@
 """Training beside decisions: who waits for whom."""
 
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
+import pytest
+
+from driftbandit import DOMD, Features, Flag, Loop, Number, Reward
 from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.training import trainer_thread
 from driftbandit.loop.training.trainer_thread import TrainerThread
+
+FEATURES = Features(context={"age": Number(0, 100)}, arm={"new": Flag()})
 
 
 def is_free(lock):
@@ -20,22 +24,54 @@ def is_free(lock):
         return pool.submit(taken).result()
 
 
+class Notes:
+    """Takes down what a trainer is asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def train(self, changes, *, holds):
+        self.asked.append((len(changes), holds))
+        time.sleep(1.2 if len(self.asked) == 1 else 0.0)  # the first chunk takes too long
+
+
 def test_decisions_go_first_until_training_is_behind_and_then_they_wait(monkeypatch):
     monkeypatch.setattr(trainer_thread, "PATIENT", 1.0)
-    lock, free = threading.RLock(), []
-
-    def train(changes):
-        free.append(is_free(lock))
-        time.sleep(1.2 if len(free) == 1 else 0.0)  # the first chunk takes too long
-
-    training = TrainerThread(
-        SimpleNamespace(learner=SimpleNamespace(lock=lock), train=train), print
-    )
-    training.submit([Example(k, k, 0.0, float(k)) for k in range(3 * trainer_thread.CHUNK)])
+    chunk, notes = trainer_thread.CHUNK, Notes()
+    training = TrainerThread(notes, print)
+    training.submit([Example(k, k, 0.0, float(k)) for k in range(3 * chunk)])
     assert training.wait(10.0)
-    assert free == [True, False, False]  # what waits is older than what it may be
+    assert notes.asked == [(chunk, False), (chunk, True), (chunk, True)]
     training.submit([Example(1, 1, 0.0, 1.0)])
     assert training.wait(10.0)
-    assert free[3:] == [True]
+    assert notes.asked[3:] == [(1, False)]
     training.close()
-    assert is_free(lock)
+
+
+class BackfillError(Exception):
+    """Nothing is to be filled back here."""
+
+
+@pytest.mark.parametrize("holds", [False, True])
+def test_the_lock_is_held_for_examples_but_not_while_a_candidate_is_trained(monkeypatch, holds):
+    free = []
+    with Loop(
+        ":memory:", features=FEATURES, reward=Reward(0, 1), policy=DOMD, training="inline"
+    ) as loop:
+        trainer, lock = loop.runtime.trainer, loop.runtime.learner.lock
+
+        def looks(*_):
+            free.append(is_free(lock))
+
+        def fails(*_):
+            looks()
+            raise BackfillError
+
+        monkeypatch.setattr(trainer.learner, "train", looks)
+        monkeypatch.setattr(trainer.backfill, "candidate", fails)
+        made = loop.decide({"age": 30.0}, {"a": {"new": True}, "b": {"new": False}})
+        seq = loop.runtime.windows.open[made.id].seq
+        trainer.train([Example(seq + 1, seq, 0.0, 1.0)], holds=holds)
+        with pytest.raises(BackfillError):
+            trainer.train([SimpleNamespace(kind="shadow")], holds=holds)
+    assert free == [not holds, True]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -69,11 +70,13 @@ class Trainer:
         with self._caching:
             self._recent.clear()
 
-    def train(self, changes: Sequence[Change]) -> None:
-        """Apply examples, other changes and checkpoints in order."""
+    def train(self, changes: Sequence[Change], *, holds: bool = False) -> None:
+        """Apply examples, other changes and checkpoints in order. If it `holds` the learner's lock
+        while it learns examples, decisions wait."""
         for of_decisions, run in groupby(changes, lambda change: isinstance(change, OF_DECISIONS)):
             if of_decisions:
-                self._train(list(run))  # type: ignore[arg-type]
+                with self.learner.lock if holds else nullcontext():
+                    self._train(list(run))  # type: ignore[arg-type]
             else:
                 for change in run:
                     self._change(change)  # type: ignore[arg-type]

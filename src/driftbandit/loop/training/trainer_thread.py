@@ -6,7 +6,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import nullcontext
 from itertools import islice
 from typing import Protocol
 
@@ -161,8 +160,7 @@ class TrainerThread:
             chunk = [change for _, change in islice(self._waiting, CHUNK)]
             begun = self._waiting[0][0]
         patient = time.monotonic() - begun < PATIENT
-        with nullcontext() if patient else self._trainer.learner.lock:
-            self._trainer.train(chunk)
+        self._trainer.train(chunk, holds=not patient)
         with self._news:
             for _ in chunk:
                 self._let_go()
