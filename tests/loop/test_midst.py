@@ -51,6 +51,28 @@ SIGNAL = "signal.signal(signal.SIGWINCH, call); signal.raise_signal(signal.SIGWI
 FINALIZER = """type("Last", (), {"__del__": call})()"""
 CALLER = 'loop.decide({"age": 30}, ARMS, id="second")'
 
+TRAINER = """
+told, trained = [], threading.Event()
+
+def call(*_):
+    try:
+        told.append(loop.decide({"age": 40}, ARMS, id="nested").id)
+    except BusyError as error:
+        told.append(str(error))
+
+def train(changes, *, holds, first=loop.runtime.trainer.train):
+    loop.runtime.trainer.train = first
+    type("Last", (), {"__del__": call})()
+    first(changes, holds=holds)
+    trained.set()
+
+loop.runtime.trainer.train = train
+loop.reward(loop.decide({"age": 20}, ARMS).id, 1)
+assert trained.wait(60) and loop.wait_until_trained(60)
+assert len(told) == 1 and "queue.SimpleQueue" in told[0], told
+loop.close()
+"""
+
 STORM = """
 import random
 
@@ -116,6 +138,11 @@ def test_a_call_in_the_middle_of_a_write_is_refused(tmp_path, training, interrup
     """Such a signal is not held back while the main thread writes, and no finalizer is."""
     program = ONCE.replace("INTERRUPT", interrupt)
     run(tmp_path, training, program.replace("BEGIN", CALLER))
+
+
+def test_a_call_in_the_middle_of_training_is_refused(tmp_path):
+    """It could wait for the thread that writes, which waits to hand its changes to the trainer."""
+    run(tmp_path, "background", TRAINER)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from driftbandit import DOMD, Features, Flag, Loop, Number, Reward
+from driftbandit.loop.midst import Midst
 from driftbandit.loop.state.reward_windows import Example
 from driftbandit.loop.training import trainer_thread
 from driftbandit.loop.training.trainer_thread import TrainerThread
@@ -38,7 +39,7 @@ class Notes:
 def test_decisions_go_first_until_training_is_behind_and_then_they_wait(monkeypatch):
     monkeypatch.setattr(trainer_thread, "PATIENT", 1.0)
     chunk, notes = trainer_thread.CHUNK, Notes()
-    training = TrainerThread(notes, print)
+    training = TrainerThread(notes, print, Midst())
     training.submit([Example(k, k, 0.0, float(k)) for k in range(3 * chunk)])
     assert training.wait(10.0)
     assert notes.asked == [(chunk, False), (chunk, True), (chunk, True)]

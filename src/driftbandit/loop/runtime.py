@@ -14,6 +14,7 @@ from driftbandit.loop.candidates.comparison import Errors, lead
 from driftbandit.loop.candidates.totals import Totals
 from driftbandit.loop.config import Settings
 from driftbandit.loop.errors import ConflictError, LedgerError
+from driftbandit.loop.midst import Midst
 from driftbandit.loop.state.definition import CurrentDefinition, Definition, defined
 from driftbandit.loop.state.reward_windows import Mark
 from driftbandit.loop.storage.events import DEFAULT, LIVE, Event, encode
@@ -43,6 +44,7 @@ class Runtime:
             raise ValueError(f"training must be one of {TRAINING}, got {show(training)}")
         self.ledger, self.inline = ledger, training == "inline"
         self.helpers, self.closing = list[threading.Thread](), threading.Event()  # of `erasure`
+        self.midst = Midst()  # threads that store events or train
         self.switching = threading.RLock()  # held from a check to the change that rests on it
         self.windows, self.learner, self.candidates = latest(ledger, definition)
         self.definition: CurrentDefinition = self.candidates.definition
@@ -55,6 +57,7 @@ class Runtime:
             self.windows,
             self.training.submit,
             self.definition.apply,
+            self.midst,
             now,
             not self.inline,
             self.learner.examples - self._stored,
@@ -75,7 +78,7 @@ class Runtime:
         if self.inline:
             return InlineTraining(self.trainer)
         follow = None if self.ledger.lock.alone else Snapshots(self.trainer, self.ledger)
-        return TrainerThread(self.trainer, self._training_stopped, follow)
+        return TrainerThread(self.trainer, self._training_stopped, self.midst, follow)
 
     def _training_stopped(self, error: Exception) -> None:
         """Refuse all calls from now on."""

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Protocol
 
 from driftbandit.loop.errors import LedgerError
+from driftbandit.loop.midst import Midst
 from driftbandit.loop.state.reward_windows import Change, counts
 from driftbandit.loop.training.trainer import Lag, Trainer
 
@@ -67,9 +68,11 @@ class TrainerThread:
         self,
         trainer: Trainer,
         on_error: Callable[[Exception], None],
+        midst: Midst,
         follow: Callable[[TrainerThread], bool] | None = None,
     ) -> None:
         self._trainer, self._on_error, self._follow = trainer, on_error, follow
+        self._midst = midst
         self._waiting: deque[tuple[float, Change]] = deque()
         self._news, self._closed = threading.Condition(), False
         self._submitted = self._trained = self._wanted = 0  # wanted: up to here callers wait
@@ -127,8 +130,9 @@ class TrainerThread:
 
     def _run(self) -> None:
         try:
-            while self._step():
-                pass
+            with self._midst:
+                while self._step():
+                    pass
         except Exception as error:
             try:
                 self._on_error(error)

@@ -57,6 +57,7 @@ class Writer:
         windows: RewardWindows,
         train: Callable[[list[Change]], None],
         hear: Callable[[Event], None],
+        midst: Midst,
         now: Callable[[], float] | None,
         threaded: bool,
         examples: int = 0,
@@ -72,7 +73,7 @@ class Writer:
         self._callers = 1  # of the group that is being stored
         self._expected, self._linger = 1, 0.0  # callers that may come at once; how long to wait
         self._working = threading.Lock()  # held by the thread that writes
-        self.midst = Midst()  # the same thread, from before it takes the lock
+        self.midst = midst  # holds the same thread, from before it takes the lock
         self._wakes = math.inf  # when the thread looks what there is to do
         self._advanced = self._looked = 0.0
         self._examples = examples  # since the latest mark, also of processes that were killed
