@@ -202,14 +202,14 @@ def studies_in(files: set[str]) -> list[str]:
 
 def said(studies: list[str]) -> str:
     """What a page says of the age of the studies that it quotes."""
-    parts = []
+    parts, older = [], False
     for kind, words in WORDS.items():
         found = {name: out_of_date(name).get(kind) for name in studies}
         told = [f"`{name}`{_part(some, name)}" for name, some in found.items() if some]
         parts += [f" {words.capitalize()}: {', '.join(told)}."] if told else []
-    if parts:
-        return "Not all results quoted here were made by this version's code." + "".join(parts)
-    return "All results quoted here were made by this version's code."
+        older |= bool(told) and kind != "missing"
+    which = "Not all" if older else "All"
+    return f"{which} results quoted here were made by this version's code." + "".join(parts)
 
 
 def _part(pairs: list[Pair], name: str) -> str:
